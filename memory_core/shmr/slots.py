@@ -1,0 +1,388 @@
+"""Slots: what a statement is about (subject, predicate) and what it says about it (value, polarity, time).
+
+A triple names its slot itself. A plain sentence gets one from phrases learned from the tenant's own text: relation
+phrases that recur between different heads and values ("X is the owner of Y"), and beginnings that several statements
+share while their ends differ. There is no list of sentence templates.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from memory_core.shmr.candidates import Candidate
+
+# English function words: they carry grammar, not content. A relation phrase may end in one, a subject may not be one.
+AUXILIARIES = frozenset(
+    "is are was were be been am has have had do does did can could will would shall should may might must".split()
+)
+FUNCTION_WORDS = AUXILIARIES | frozenset(
+    "a an the of in on at to for from by with as into onto about over under between through and or that which who "
+    "whom whose where when than then so".split()
+)
+PERSONS = frozenset("i me my mine we us our ours".split())
+PRONOUNS = frozenset("he she it they him her his its their this that these those there here you your someone".split())
+
+# Relations that hold one value at a time, and words of relations that hold many. Both are a beginning: what the
+# tenant's own text shows (`LearnedPhrases`) is asked first.
+SINGLE_VALUED = tuple(
+    "live in|live at|reside in|work at|work for|report to|married to|engaged to|born in|born on|based in|located in|"
+    "employed by|owned by|led by|headquartered in|scheduled for|scheduled on|planned for|due on|favourite|favorite|"
+    "preferred|current|primary|default".split("|")
+)
+MANY_VALUED = frozenset(
+    "is like love enjoy hate dislike prefer speak know play have has own use visit read watch eat drink want need "
+    "allergic allergy interested interest hobby hobbie skill friend sibling child children pet tag topic goal member "
+    "support include contain mention attend met meet said say stated related learn try buy bought".split()
+)
+_INVARIABLE = frozenset("is has was does this its always perhaps".split())
+
+_MONTH_NAMES = "january february march april may june july august september october november december".split()
+_MONTHS = {name[:length]: f"{i:02d}" for i, name in enumerate(_MONTH_NAMES, 1) for length in (3, len(name))}
+_MONTH = "(" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")\.?"
+_DAY = r"(\d{1,2})(?:st|nd|rd|th)?"
+_YEAR = r"(?:,?\s+(\d{4}))?\b"
+_DAY_MONTH = re.compile(rf"\b{_DAY}\s+(?:of\s+)?{_MONTH}{_YEAR}")
+_MONTH_DAY = re.compile(rf"\b{_MONTH}\s+{_DAY}\b{_YEAR}")
+_TWELVE_HOUR = re.compile(r"\b(\d{1,2})(?:[:.](\d{2}))?\s*([ap])\.?m\b\.?")
+_CLOCK = re.compile(r"\b(\d):(\d{2})\b")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_NUMBERS = {
+    word: str(number)
+    for number, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())
+}
+_UNITS = {"kilometres": "km", "kilometers": "km", "kilograms": "kg", "percent": "%", "per cent": "%", "euros": "eur",
+          "euro": "eur", "dollars": "usd", "hours": "hour", "minutes": "minute", "days": "day"}  # fmt: skip
+_WORD_VALUES = re.compile(r"\b(" + "|".join(sorted(_NUMBERS | _UNITS, key=len, reverse=True)) + r")\b")
+
+_NEGATION = re.compile(
+    r"\b(?:do|does|did)\s*(?:not|n['’]t)\b|n['’]t\b|"
+    r"\b(?:no longer|not(?! only)|never|none|without|neither|nor|no(?!\.?\s*\d))\b|\bcannot\b",
+    re.IGNORECASE,
+)
+_ADDITION = re.compile(r",?\s*\b(?:too|also|as well|another|additionally)\b", re.IGNORECASE)
+_STILL = re.compile(r"\b(?:currently|now|still|these days|at the moment)\b\s*", re.IGNORECASE)
+_TIME = (
+    rf"(?:{_MONTH}|\w+day|spring|summer|autumn|fall|winter|weekend|week|month|year|quarter|morning|afternoon|evening|"
+    r"night|(?:\d{4}-)?\d{2}-\d{2}|\d{4}|q[1-4]|time)s?"
+)
+_QUALIFIER = re.compile(
+    r",?\s+((?:in|on|during|until|before|after|every|each|last|next|this|by|at)\s+(?:the\s+|early\s+|late\s+)?"
+    rf"{_TIME}(?:\s+\d{{4}})?|yesterday|today|tonight|tomorrow|\d+\s+\w+\s+ago)$"
+)
+_SINCE = re.compile(rf",?\s+since\s+{_TIME}(?:\s+\d{{4}})?$")
+_ARTICLE = re.compile(r"^(?:the|an|a)\s+(?=\S)")
+_CLAUSE = re.compile(r"[;:]|\b(?:that|because|which|who|when|while|if|but|and|or|so)\b|\bto \w+", re.IGNORECASE)
+_INSIDE_SENTENCES = re.compile(r"[.!?]\s+[A-Z\"“]")
+
+LONGEST_SENTENCE = 24
+LONGEST_VALUE = 8
+SHORT_VALUE = 5
+MIN_HEADS = 3
+MIN_VALUES = 2
+MIN_HEADS_TO_JUDGE = 8
+"""Heads a relation needs before its values say whether it is single- or many-valued."""
+
+Frame = tuple[tuple[str, ...], tuple[str, ...]]
+"""The literal words of a statement: those before its head, and those between head and value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """What a statement says about what.
+
+    Args:
+        subject: normalised; never empty.
+        predicate: normalised; negation, present-tense copulas at its ends and the plural or third-person s removed.
+        value: normalised, with numbers, dates, times and units in one form.
+        polarity: False where the statement is negated.
+        qualifier: the time it is limited to ("in may", "every monday"); None where it is not.
+        multi_valued: True: several values stand side by side; False: one value at a time; None: not known.
+    """
+
+    subject: str
+    predicate: str
+    value: str
+    polarity: bool = True
+    qualifier: str | None = None
+    multi_valued: bool | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Subject and predicate: statements with the same key speak about the same thing."""
+        return self.subject, self.predicate
+
+    def __str__(self) -> str:
+        parts = (self.subject, self.predicate, "" if self.polarity else "not", self.value, self.qualifier or "")
+        return " ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedPhrases:
+    """What a tenant's own text teaches about relations.
+
+    Args:
+        frames: relation phrases found between several heads and values, and whether they hold many values
+            (None: the text does not show it).
+        beginnings: first words that at least two statements share while their ends differ.
+        frequent: words that occur in at least three statements; only these can be part of a frame.
+    """
+
+    frames: Mapping[Frame, bool | None] = field(default_factory=dict)
+    beginnings: frozenset[tuple[str, ...]] = frozenset()
+    frequent: frozenset[str] = frozenset()
+
+
+def normalise(text: str) -> str:
+    """Text in one form: NFC, case folded, single spaces, without a leading article or trailing punctuation."""
+    folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold().replace("’", "'"))
+    return _ARTICLE.sub("", " ".join(folded.split()).strip(" .,;:!?\"“”")).strip()
+
+
+def normalise_value(text: str) -> str:
+    """`normalise`, and numbers, dates (mm-dd or yyyy-mm-dd), clock times (HH:MM) and common units in one form."""
+    value = _THOUSANDS.sub("", normalise(text))
+    value = _TWELVE_HOUR.sub(lambda m: f"{int(m[1]) % 12 + 12 * (m[3] == 'p'):02d}:{m[2] or '00'}", value)
+    value = _CLOCK.sub(r"0\1:\2", value)
+    value = _DAY_MONTH.sub(lambda m: _date(m[3], m[2], m[1]), value)
+    value = _MONTH_DAY.sub(lambda m: _date(m[3], m[1], m[2]), value)
+    return _WORD_VALUES.sub(lambda m: _NUMBERS.get(m[1]) or _UNITS[m[1]], value).strip()
+
+
+def split_negation(text: str) -> tuple[str, bool]:
+    """The text without its negations, and its polarity: False where their number is odd."""
+    rest, count = _NEGATION.subn(lambda m: " can " if m[0].lower() == "cannot" else " ", text)
+    return (" ".join(rest.split()), count % 2 == 0) if count else (text, True)
+
+
+def normalise_predicate(text: str) -> str:
+    """A relation in one form: `lives_in`, "lives in" and "live in" are the same; so are "deadline is" and "deadline"."""
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text).replace("_", " ").replace("-", " ")
+    words = [_stem(word) for word in normalise(spaced).split()]
+    while len(words) > 1 and words[0] in ("is", "are"):
+        del words[0]
+    while len(words) > 1 and words[-1] in ("is", "are"):
+        del words[-1]
+    return " ".join(words)
+
+
+def contradict(first: Slot, second: Slot) -> bool:
+    """Whether two statements cannot both hold: same slot and time, another value, or the same value denied."""
+    if first.key != second.key or first.qualifier != second.qualifier:
+        return False
+    if first.value == second.value:
+        return first.polarity != second.polarity
+    many = first.multi_valued or second.multi_valued
+    return first.polarity and second.polarity and not many and not compatible(first.value, second.value)
+
+
+def compatible(first: str, second: str) -> bool:
+    """Whether one value only adds words to the other ("lisbon" / "lisbon, portugal")."""
+    shorter, longer = sorted((first, second), key=len)
+    return longer == shorter or bool(re.match(re.escape(shorter) + r"[\s,(]", longer))
+
+
+def slot_of(candidate: Candidate, learned: LearnedPhrases | None = None) -> Slot | None:
+    """The slot of a memory: from its triple, else from its sentence by what was learned; None where it has none.
+
+    A pronoun whose meaning is not in the statement gives no slot; "I", "my" and "we" mean whoever said it, so their
+    subject carries the source.
+    """
+    if candidate.has_triple:
+        assert candidate.subject and candidate.predicate and candidate.object
+        parts = candidate.subject, candidate.predicate, candidate.object
+        hint = values_of_relation(candidate.predicate, named=True)
+    else:
+        found = _parse(candidate.content, learned) if learned else None
+        if found is None:
+            return None
+        parts, hint = found[:3], found[3]
+    subject = normalise(parts[0])
+    first_word = subject.partition(" ")[0]
+    if not subject or first_word in PRONOUNS:
+        return None
+    if first_word in PERSONS and candidate.source:
+        subject = f"{subject} ({candidate.source})"
+    predicate, affirmed = split_negation(parts[1].replace("_", " "))
+    text, addition = _ADDITION.subn("", _STILL.sub("", parts[2]))
+    text, value_affirmed = split_negation(text)
+    if not candidate.has_triple:
+        # A sentence was parsed without its negations, so its polarity is that of the whole.
+        value_affirmed = split_negation(candidate.content)[1]
+    value, qualifier = _split_qualifier(normalise_value(text))
+    key = normalise_predicate(predicate)
+    if not value or not key:
+        return None
+    return Slot(subject, key, value, affirmed == value_affirmed, qualifier, True if addition else hint)
+
+
+def values_of_relation(predicate: str, *, named: bool) -> bool | None:
+    """Whether a relation holds many values at once, by its words: True, False, or None where they do not say.
+
+    Args:
+        predicate: the relation as written.
+        named: it is the predicate of a triple, where a bare noun ("deadline", "job_title") names an attribute.
+    """
+    words = normalise_predicate(predicate).split()
+    surface = normalise(predicate.replace("_", " ")).split()
+    if "of" in words and "the" in words[: words.index("of")]:
+        # "plays the position of": the definite noun names the relation, whatever its verb.
+        words = words[words.index("the") + 1 :]
+    phrase = f" {' '.join(words)} "
+    if any(f" {single} " in phrase for single in SINGLE_VALUED) or (words[0] == "prefer" and len(words) > 1 and named):
+        return False
+    if words and (words[-1] in MANY_VALUED or [w for w in words if w not in FUNCTION_WORDS][-1:] == ["allergic"]):
+        return True
+    if MANY_VALUED.intersection(words) or not named or not words:
+        return None
+    inflected = _stem(surface[0]) != surface[0] or surface[0].endswith(("ed", "ing")) or surface[0] in AUXILIARIES
+    plural = _stem(surface[-1]) != surface[-1]
+    return None if inflected or plural or surface[-1] in FUNCTION_WORDS - AUXILIARIES else False
+
+
+def learn_phrases(contents: Iterable[str]) -> LearnedPhrases:
+    """Learn relation phrases and shared beginnings from statements.
+
+    A phrase counts where it stands between at least three heads and two values. It is made of words that occur in
+    three statements or more and are not names. A content word may end it only if the words before it are nearly
+    always followed by that word ("is located in the city of" but not "… the city of New"). Time grows with the
+    number of statements, since a statement has a bounded number of readings.
+    """
+    statements = [words for words in map(_words, contents) if words]
+    counts = Counter(key for words in statements for key in {_key(word) for word in words})
+    frequent = frozenset(key for key, count in counts.items() if count >= MIN_HEADS)
+    seen: Counter[Frame] = Counter()
+    ends: dict[tuple[str, ...], set[str]] = defaultdict(set)
+    for words in statements:
+        seen.update({frame for frame, _, _ in _readings(words, frequent)})
+        keys = tuple(_key(word) for word in words)
+        for cut in range(2, len(keys)):
+            tails = ends[keys[:cut]]
+            if len(tails) < MIN_VALUES:
+                tails.add(" ".join(keys[cut:]))
+    heads: dict[Frame, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for words in statements:
+        for frame, head, value in _readings(words, frequent):
+            if seen[frame] >= MIN_HEADS and not _breaks_off(frame, seen):
+                heads[frame][normalise(head)].add(normalise_value(value))
+    frames = {
+        frame: _many(frame, by_head)
+        for frame, by_head in heads.items()
+        if len(by_head) >= MIN_HEADS and len(set().union(*by_head.values())) >= MIN_VALUES
+    }
+    beginnings = frozenset(beginning for beginning, tails in ends.items() if len(tails) >= MIN_VALUES)
+    return LearnedPhrases(frames, beginnings, frequent)
+
+
+def _many(frame: Frame, by_head: Mapping[str, set[str]]) -> bool | None:
+    lead, middle = frame
+    content = [word for word in (*lead, *middle) if word not in FUNCTION_WORDS]
+    # "The capital of X is Y" is judged by "capital"; "X has been Y" says nothing that only one value could hold.
+    by_words = values_of_relation(" ".join(content if middle[-1] == "is" and content else middle), named=False)
+    sizes = [len(values) for values in by_head.values()]
+    if max(sizes) > 3 or sum(sizes) / len(sizes) > 2:
+        return True
+    if by_words is None and content and len(sizes) >= MIN_HEADS_TO_JUDGE:
+        return False
+    return by_words
+
+
+def _breaks_off(frame: Frame, seen: Mapping[Frame, int]) -> bool:
+    lead, middle = frame
+    if middle[-1] in FUNCTION_WORDS or len(middle) == 1:
+        return False
+    before = seen.get((lead, middle[:-1]), 0)
+    return before > 0 and seen[frame] < 0.9 * before
+
+
+def _readings(words: list[str], frequent: frozenset[str]) -> Iterator[tuple[Frame, str, str]]:
+    keys = [_key(word) for word in words]
+    literal = [key in frequent and (word[0].islower() or i == 0) for i, (word, key) in enumerate(zip(words, keys, strict=True))]
+    auxiliary = next((i for i, key in enumerate(keys) if key in AUXILIARIES), None)
+    for start in range(min(5, len(words) - 2)):
+        if start and (not literal[start - 1] or keys[start - 1] in AUXILIARIES):
+            return
+        if start and keys[start - 1] not in FUNCTION_WORDS:
+            continue
+        for begin in range(start + 1, min(start + 7, len(words) - 1)):
+            if begin > start + 1 and keys[begin - 1] in AUXILIARIES:
+                break
+            if not literal[begin] or (keys[begin] in FUNCTION_WORDS and keys[begin] not in AUXILIARIES):
+                continue
+            for end in range(begin + 1, min(begin + 9, len(words))):
+                if not literal[end - 1]:
+                    break
+                if len(words) - end > LONGEST_VALUE or (auxiliary is not None and auxiliary >= end):
+                    continue
+                frame = tuple(keys[:start]), tuple(keys[begin:end])
+                yield frame, " ".join(words[start:begin]), " ".join(words[end:])
+
+
+def _parse(content: str, learned: LearnedPhrases) -> tuple[str, str, str, bool | None] | None:
+    words = _words(content)
+    found = [
+        (len(frame[0]) + len(frame[1]), len(frame[1]), frame, head, value)
+        for frame, head, value in _readings(words, learned.frequent)
+        if frame in learned.frames
+    ]
+    if found:
+        _, _, (lead, middle), head, value = max(found)
+        many = learned.frames[lead, middle]
+        return head, " ".join((*lead, *middle)), value, many if many or _is_short(value) else None
+    return _aligned(words, learned.beginnings)
+
+
+def _aligned(words: list[str], beginnings: frozenset[tuple[str, ...]]) -> tuple[str, str, str, bool | None] | None:
+    keys = tuple(_key(word) for word in words)
+    cut = next((cut for cut in range(len(words) - 1, 1, -1) if keys[:cut] in beginnings), None)
+    if cut is None or len(words) - cut > LONGEST_VALUE:
+        return None
+    split = next((i for i in range(1, cut) if keys[i] in AUXILIARIES), None)
+    if split is None:
+        split = cut - 1
+        while split > 1 and keys[split] in FUNCTION_WORDS:
+            split -= 1
+    if keys[split] in FUNCTION_WORDS - AUXILIARIES or all(key in FUNCTION_WORDS for key in keys[:split]):
+        return None
+    subject, predicate, value = (" ".join(part) for part in (words[:split], words[split:cut], words[cut:]))
+    hint = values_of_relation(predicate, named=False)
+    if predicate.casefold() == "is" and _is_short(value):
+        # "The owner of X is Y" names one thing; "X is Y" may say any number of things about X.
+        definite = re.search(r"\bof\b|['’]s\b", subject) and (words[cut][0].isupper() or words[cut][0].isdigit())
+        hint = False if definite else None if any(map(str.isdigit, value)) else hint
+    return subject, predicate, value, hint if hint or _is_short(value) else None
+
+
+def _words(content: str) -> list[str]:
+    text = " ".join(unicodedata.normalize("NFC", content).split()).strip(" .!?\"“”")
+    if _INSIDE_SENTENCES.search(text) and len(text.split()) > LONGEST_SENTENCE // 2:
+        return []
+    words = split_negation(text)[0].split()
+    return words if 3 <= len(words) <= LONGEST_SENTENCE else []
+
+
+def _is_short(value: str) -> bool:
+    return len(value.split()) <= SHORT_VALUE and not _CLAUSE.search(value)
+
+
+def _key(word: str) -> str:
+    return _stem(word.casefold())
+
+
+def _stem(word: str) -> str:
+    if len(word) > 3 and word.endswith("s") and word not in _INVARIABLE and word[-2] not in "sui'":
+        return word[:-1]
+    return word
+
+
+def _split_qualifier(value: str) -> tuple[str, str | None]:
+    value = _SINCE.sub("", value)
+    match = _QUALIFIER.search(value)
+    return (value[: match.start()].strip(" ,"), match[1]) if match else (value, None)
+
+
+def _date(year: str | None, month: str, day: str) -> str:
+    return f"{year}-{_MONTHS[month]}-{int(day):02d}" if year else f"{_MONTHS[month]}-{int(day):02d}"
