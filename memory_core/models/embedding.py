@@ -155,7 +155,8 @@ def embedding_provider(
         name: `minilm` (offline, 384 dimensions), `hash` or `hash:<dimension>` (offline, words only, for tests),
             `litellm:<provider/model>` (any service LiteLLM knows), `fastembed:<model>` (extra `fastembed`).
         api_base: the address of an OpenAI-compatible server; `litellm` only.
-        api_key: the key for that service; where None, LiteLLM looks into the provider's own environment variable.
+        api_key: the key for that service; where None, LiteLLM looks into the provider's own environment variable, but
+            only where `api_base` is None too.
         timeout: seconds a call to a service may take.
         dimension: what a service's vectors must have; where None, its first answer decides.
         threads: threads of `minilm` and `fastembed`; where None, the processors this process may use.

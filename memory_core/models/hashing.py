@@ -61,8 +61,8 @@ class HashEmbedding:
             for feature, weight in _features(folded):
                 self._add(row, feature, weight)
             if not row.any():
-                # Every feature was cancelled by another one: the whole text as one feature still tells texts apart.
-                self._add(row, "\0" + folded, 1.0)
+                # The text is blank, or its features cancelled each other: the whole of it still is a feature.
+                self._add(row, "\0" + folded.strip(), 1.0)
         return unit_rows(rows, model=self.model, dimension=self.dimension)
 
     def _add(self, row: np.ndarray[tuple[int], np.dtype[np.float64]], feature: str, weight: float) -> None:
