@@ -177,7 +177,7 @@ def run_as(
             return subprocess.CompletedProcess(command, done.returncode, output.read())
     except (OSError, subprocess.TimeoutExpired) as error:
         raise EmbeddedServerFailed(
-            f"{command[0]} could not be run as user {account.user_id}: {error}.", hint=OTHER_WAYS
+            f"{command[0]} could not be run as user {account.user_id}: {error}", hint=OTHER_WAYS
         ) from error
 
 

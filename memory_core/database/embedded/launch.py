@@ -182,6 +182,9 @@ def _socket_folder(folders: ServerFolders, account: Account) -> Path:
         folder.mkdir(mode=0o700)
     except FileExistsError:
         if is_private_folder(folder, account.user_id):
+            # Left by a killed server. Postgres would believe its lock file where that pid lives on as another process.
+            for left in folder.glob(".s.PGSQL.*"):
+                left.unlink()
             return folder
         folder = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=SOCKET_FOLDERS))
     account.own(folder)
