@@ -152,7 +152,8 @@ def build_prompt(
         items: the cluster, the most important first.
         nonce: 8 to 64 letters, digits, `_` or `-` that no memory contains; derived from the cluster by the caller, so
             that the same cluster gives the same prompt.
-        critique: why the previous attempt was turned down, as reasons. At most ten are shown.
+        critique: why the previous attempt was turned down, as reasons. At most ten are shown, and no more than
+            fit into a quarter of the room.
         token_budget: the most tokens of system and user message together, by `estimate_tokens`.
         max_beliefs: the most items the answer may have.
 
@@ -162,7 +163,8 @@ def build_prompt(
         InvalidTime: an `observed_at` without a time zone.
     """
     _check(items, nonce)
-    reasons = [_json(line[:_MAX_CRITIQUE_CHARACTERS]) for line in critique[:_MAX_CRITIQUE_LINES]]
+    bare = estimate_tokens(SYSTEM_PROMPT) + estimate_tokens(_user_prompt([], [], nonce, max_beliefs))
+    reasons = _reasons(critique, (token_budget - bare) // 4)
     fixed = estimate_tokens(SYSTEM_PROMPT) + estimate_tokens(_user_prompt([], reasons, nonce, max_beliefs))
     room = token_budget - fixed
     limit, lines = _shortened(items, room)
@@ -197,6 +199,14 @@ def _check(items: Sequence[PromptItem], nonce: str) -> None:
             raise InvalidInput(f"{item.handle!r} is not a handle; handles look like m1.")
         if item.observed_at.tzinfo is None:
             raise InvalidTime(f"observed_at of {item.handle} has no time zone.")
+
+
+def _reasons(critique: Sequence[str], room: int) -> list[str]:
+    """The first reasons that fit; they may take a part of the room only, so that they never crowd out the memories."""
+    lines = [_json(line[:_MAX_CRITIQUE_CHARACTERS]) for line in critique[:_MAX_CRITIQUE_LINES]]
+    while lines and estimate_tokens("\n".join(lines)) > room:
+        lines.pop()
+    return lines
 
 
 def _shortened(items: Sequence[PromptItem], room: int) -> tuple[int, list[str]]:
