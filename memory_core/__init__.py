@@ -1,0 +1,1 @@
+"""What happens to memory: the core of Slowwave, usable without Prefect."""

@@ -1,0 +1,55 @@
+"""Turns what the driver raises into Slowwave's own errors, by SQLSTATE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+
+from memory_core.errors import DatabaseUnavailable, MissingRight, SchemaOutdated, SlowwaveError, TransactionConflict
+
+_CONFLICTS = {
+    "40001": "Another transaction changed the same rows.",
+    "40P01": "Two transactions waited for each other.",
+    "55P03": "A row stayed locked by another transaction for longer than lock_timeout.",
+    "57014": "A statement ran longer than statement_timeout.",
+}
+
+
+def translated(error: DBAPIError) -> SlowwaveError | None:
+    """Slowwave's error for a driver's error; None where the failure is not one the caller can act on."""
+    state = getattr(error.orig, "sqlstate", None)
+    detail = str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else ""
+    if state in _CONFLICTS:
+        return TransactionConflict(f"{_CONFLICTS[state]} ({detail})", sqlstate=state)
+    if state == "42501":
+        return MissingRight(
+            f"The database refused: {detail}.",
+            hint="`slowwave doctor` lists the rights Slowwave needs.",
+            sqlstate=state,
+        )
+    if state in ("42P01", "42883", "3F000", "42704"):
+        return SchemaOutdated(
+            f"The database lacks something Slowwave needs: {detail}.", hint="Run `slowwave setup`.", sqlstate=state
+        )
+    lost = state is None and isinstance(error, (OperationalError, InterfaceError))
+    if error.connection_invalidated or lost or (state or "").startswith(("08", "57P")):
+        return DatabaseUnavailable(
+            f"The connection to the database failed: {detail or error}.",
+            hint="`slowwave doctor` says which database is used.",
+            sqlstate=state,
+        )
+    return None
+
+
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """Raise Slowwave's errors instead of the driver's where they say something a caller can act on."""
+    try:
+        yield
+    except DBAPIError as error:
+        ours = translated(error)
+        if ours is None:
+            raise
+        raise ours from error

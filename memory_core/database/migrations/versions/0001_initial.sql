@@ -1,0 +1,1179 @@
+CREATE TABLE slowwave.decisions (
+	tenant_id TEXT NOT NULL, 
+	scope_path TEXT NOT NULL, 
+	decision_key TEXT NOT NULL, 
+	phase TEXT NOT NULL, 
+	verdict TEXT NOT NULL, 
+	members JSONB DEFAULT '[]'::jsonb NOT NULL, 
+	rules_version TEXT DEFAULT '' NOT NULL, 
+	run_id UUID, 
+	decided_at TIMESTAMP WITH TIME ZONE NOT NULL, 
+	created_by_run UUID, 
+	CONSTRAINT pk_decisions PRIMARY KEY (tenant_id, scope_path, decision_key), 
+	CONSTRAINT ck_decisions_verdict_known CHECK (verdict IN ('decided', 'nothing_to_say', 'rejected', 'undone'))
+);
+
+CREATE INDEX ix_decisions_undone ON slowwave.decisions (tenant_id, scope_path, phase) WHERE verdict = 'undone';
+
+CREATE TABLE slowwave.harmonic_beliefs (
+	tenant_id TEXT NOT NULL, 
+	belief_id UUID NOT NULL, 
+	scope_path TEXT NOT NULL, 
+	subject TEXT NOT NULL, 
+	predicate TEXT NOT NULL, 
+	object TEXT NOT NULL, 
+	content TEXT NOT NULL, 
+	confidence DOUBLE PRECISION DEFAULT 0.5 NOT NULL, 
+	provenance JSONB DEFAULT '[]'::jsonb NOT NULL, 
+	status TEXT NOT NULL, 
+	status_reason TEXT, 
+	valid_from TIMESTAMP WITH TIME ZONE NOT NULL, 
+	valid_to TIMESTAMP WITH TIME ZONE, 
+	superseded_by_belief UUID, 
+	cluster_id TEXT NOT NULL, 
+	iteration INTEGER DEFAULT '0' NOT NULL, 
+	model TEXT NOT NULL, 
+	rules_version TEXT NOT NULL, 
+	model_call_key TEXT, 
+	rationale TEXT DEFAULT '' NOT NULL, 
+	recorded_at TIMESTAMP WITH TIME ZONE NOT NULL, 
+	created_at TIMESTAMP WITH TIME ZONE DEFAULT clock_timestamp() NOT NULL, 
+	updated_at TIMESTAMP WITH TIME ZONE DEFAULT clock_timestamp() NOT NULL, 
+	created_by_run UUID, 
+	CONSTRAINT pk_harmonic_beliefs PRIMARY KEY (tenant_id, belief_id), 
+	CONSTRAINT ck_harmonic_beliefs_status_known CHECK (status IN ('held', 'contested', 'superseded', 'stale', 'retracted')), 
+	CONSTRAINT ck_harmonic_beliefs_confidence_from_0_to_1 CHECK (confidence BETWEEN 0 AND 1), 
+	CONSTRAINT ck_harmonic_beliefs_not_blank CHECK (btrim(object) <> '' AND btrim(content) <> ''), 
+	CONSTRAINT ck_harmonic_beliefs_provenance_array CHECK (jsonb_typeof(provenance) = 'array'), 
+	CONSTRAINT ck_harmonic_beliefs_finite_times CHECK (isfinite(valid_from))
+);
+
+CREATE INDEX ix_harmonic_beliefs_confidence ON slowwave.harmonic_beliefs (tenant_id, scope_path, confidence);
+
+CREATE INDEX ix_harmonic_beliefs_predicate ON slowwave.harmonic_beliefs (tenant_id, scope_path, predicate);
+
+CREATE INDEX ix_harmonic_beliefs_subject ON slowwave.harmonic_beliefs (tenant_id, scope_path, subject);
+
+CREATE TABLE slowwave.memories (
+	tenant_id TEXT NOT NULL, 
+	id UUID NOT NULL, 
+	scope_path TEXT NOT NULL, 
+	layer TEXT DEFAULT 'semantic' NOT NULL, 
+	label TEXT, 
+	content TEXT NOT NULL, 
+	subject TEXT, 
+	predicate TEXT, 
+	object TEXT, 
+	properties JSONB DEFAULT '{}'::jsonb NOT NULL, 
+	observed_at TIMESTAMP WITH TIME ZONE NOT NULL, 
+	recorded_at TIMESTAMP WITH TIME ZONE NOT NULL, 
+	created_at TIMESTAMP WITH TIME ZONE DEFAULT clock_timestamp() NOT NULL, 
+	updated_at TIMESTAMP WITH TIME ZONE DEFAULT clock_timestamp() NOT NULL, 
+	last_activity_at TIMESTAMP WITH TIME ZONE NOT NULL, 
+	expires_at TIMESTAMP WITH TIME ZONE, 
+	retired_at TIMESTAMP WITH TIME ZONE, 
+	retired_reason TEXT, 
+	retired_by_run UUID, 
+	superseded_by UUID, 
+	superseded_by_belief UUID, 
+	superseded_reason TEXT, 
+	superseded_at TIMESTAMP WITH TIME ZONE, 
+	superseded_by_run UUID, 
+	pinned BOOLEAN DEFAULT false NOT NULL, 
+	source TEXT, 
+	external_id TEXT, 
+	is_latest BOOLEAN DEFAULT true NOT NULL, 
+	corrects UUID, 
+	version INTEGER DEFAULT '1' NOT NULL, 
+	content_hash TEXT NOT NULL, 
+	derived_key TEXT, 
+	created_by_run UUID, 
+	CONSTRAINT pk_memories PRIMARY KEY (tenant_id, id), 
+	CONSTRAINT fk_memories_tenant_id_superseded_by FOREIGN KEY(tenant_id, superseded_by) REFERENCES slowwave.memories (tenant_id, id) DEFERRABLE INITIALLY DEFERRED, 
+	CONSTRAINT fk_memories_tenant_id_corrects FOREIGN KEY(tenant_id, corrects) REFERENCES slowwave.memories (tenant_id, id) DEFERRABLE INITIALLY DEFERRED, 
+	CONSTRAINT ck_memories_layer_known CHECK (layer IN ('semantic', 'episodic', 'working', 'procedural', 'prospective')), 
+	CONSTRAINT ck_memories_superseded_reason_known CHECK (superseded_reason IN ('duplicate', 'update', 'contradiction', 'correction')), 
+	CONSTRAINT ck_memories_content_not_blank CHECK (btrim(content) <> ''), 
+	CONSTRAINT ck_memories_triple_whole CHECK (num_nulls(subject, predicate, object) IN (0, 3)), 
+	CONSTRAINT ck_memories_properties_object CHECK (jsonb_typeof(properties) = 'object'), 
+	CONSTRAINT ck_memories_retired_with_reason CHECK ((retired_at IS NULL) = (retired_reason IS NULL)), 
+	CONSTRAINT ck_memories_superseded_with_reason CHECK ((superseded_reason IS NOT NULL) = (superseded_by IS NOT NULL OR superseded_by_belief IS NOT NULL)), 
+	CONSTRAINT ck_memories_not_superseded_by_itself CHECK (superseded_by <> id), 
+	CONSTRAINT ck_memories_version_positive CHECK (version >= 1), 
+	CONSTRAINT ck_memories_finite_times CHECK (isfinite(observed_at) AND isfinite(recorded_at) AND isfinite(last_activity_at))
+);
+
+CREATE INDEX ix_memories_corrects ON slowwave.memories (tenant_id, corrects) WHERE corrects IS NOT NULL;
+
+CREATE INDEX ix_memories_label ON slowwave.memories (tenant_id, scope_path, label text_pattern_ops);
+
+CREATE INDEX ix_memories_recorded ON slowwave.memories (tenant_id, scope_path, recorded_at);
+
+CREATE INDEX ix_memories_superseded_by ON slowwave.memories (tenant_id, superseded_by) WHERE superseded_by IS NOT NULL;
+
+CREATE UNIQUE INDEX uq_memories_derived_key ON slowwave.memories (tenant_id, scope_path, derived_key) WHERE derived_key IS NOT NULL;
+
+CREATE UNIQUE INDEX uq_memories_external_id ON slowwave.memories (tenant_id, scope_path, external_id) WHERE external_id IS NOT NULL AND is_latest;
+
+CREATE TABLE slowwave.memory_resonance_clusters (
+	tenant_id TEXT NOT NULL, 
+	run_id UUID NOT NULL, 
+	cluster_id TEXT NOT NULL, 
+	scope_path TEXT NOT NULL, 
+	fingerprint TEXT NOT NULL, 
+	members JSONB DEFAULT '[]'::jsonb NOT NULL, 
+	status TEXT DEFAULT 'pending' NOT NULL, 
+	reason TEXT, 
+	iteration INTEGER DEFAULT '0' NOT NULL, 
+	score DOUBLE PRECISION, 
+	proposal JSONB, 
+	rejected JSONB DEFAULT '[]'::jsonb NOT NULL, 
+	model TEXT, 
+	model_call_key TEXT, 
+	CONSTRAINT pk_memory_resonance_clusters PRIMARY KEY (tenant_id, run_id, cluster_id), 
+	CONSTRAINT ck_memory_resonance_clusters_status_known CHECK (status IN ('pending', 'proposed', 'accepted', 'applied', 'nothing_to_say', 'rejected', 'model_unavailable', 'parse_error', 'budget_exhausted', 'changed_meanwhile', 'failed')), 
+	CONSTRAINT ck_memory_resonance_clusters_score_finite CHECK (score IS NULL OR score BETWEEN -1 AND 1)
+);
+
+CREATE TABLE slowwave.memory_resonance_log (
+	tenant_id TEXT NOT NULL, 
+	id UUID NOT NULL, 
+	scope_path TEXT NOT NULL, 
+	session_id TEXT NOT NULL, 
+	cluster_count INTEGER NOT NULL, 
+	beliefs_generated INTEGER NOT NULL, 
+	contradictions_resolved INTEGER NOT NULL, 
+	harmony_score_avg DOUBLE PRECISION NOT NULL, 
+	duration_ms INTEGER NOT NULL, 
+	as_of TIMESTAMP WITH TIME ZONE NOT NULL, 
+	created_at TIMESTAMP WITH TIME ZONE DEFAULT clock_timestamp() NOT NULL, 
+	status TEXT NOT NULL, 
+	run_id UUID NOT NULL, 
+	model TEXT NOT NULL, 
+	parameters JSONB DEFAULT '{}'::jsonb NOT NULL, 
+	counts JSONB DEFAULT '{}'::jsonb NOT NULL, 
+	tokens INTEGER DEFAULT '0' NOT NULL, 
+	cost NUMERIC(12, 6) DEFAULT '0' NOT NULL, 
+	CONSTRAINT pk_memory_resonance_log PRIMARY KEY (tenant_id, id), 
+	CONSTRAINT ck_memory_resonance_log_status_known CHECK (status IN ('harmonized', 'no_convergence', 'insufficient_candidates', 'nothing_changed', 'model_unavailable', 'embedding_unavailable', 'budget_exhausted', 'partial', 'failed'))
+);
+
+CREATE INDEX ix_memory_resonance_log_time ON slowwave.memory_resonance_log (tenant_id, scope_path, created_at);
+
+CREATE TABLE slowwave.model_calls (
+	tenant_id TEXT NOT NULL, 
+	cache_key TEXT NOT NULL, 
+	scope_path TEXT NOT NULL, 
+	purpose TEXT NOT NULL, 
+	model TEXT NOT NULL, 
+	request JSONB NOT NULL, 
+	answer TEXT NOT NULL, 
+	finish_reason TEXT NOT NULL, 
+	prompt_tokens INTEGER DEFAULT '0' NOT NULL, 
+	completion_tokens INTEGER DEFAULT '0' NOT NULL, 
+	cost NUMERIC(12, 6), 
+	duration_ms INTEGER DEFAULT '0' NOT NULL, 
+	run_id UUID, 
+	called_at TIMESTAMP WITH TIME ZONE DEFAULT clock_timestamp() NOT NULL, 
+	CONSTRAINT pk_model_calls PRIMARY KEY (tenant_id, scope_path, cache_key)
+);
+
+CREATE TABLE slowwave.pending_connections (
+	tenant_id TEXT NOT NULL, 
+	id UUID NOT NULL, 
+	scope_path TEXT NOT NULL, 
+	source TEXT NOT NULL, 
+	target TEXT NOT NULL, 
+	relationship TEXT NOT NULL, 
+	status TEXT DEFAULT 'PENDING CONSOLIDATION' NOT NULL, 
+	at TIMESTAMP WITH TIME ZONE NOT NULL, 
+	outcome TEXT, 
+	reason TEXT, 
+	consumed_by_run UUID, 
+	CONSTRAINT pk_pending_connections PRIMARY KEY (tenant_id, id), 
+	CONSTRAINT ck_pending_connections_outcome_known CHECK (outcome IN ('written', 'confirmed', 'rejected')), 
+	CONSTRAINT ck_pending_connections_outcome_whole CHECK ((outcome IS NULL) = (consumed_by_run IS NULL))
+);
+
+CREATE INDEX ix_pending_connections_new ON slowwave.pending_connections (tenant_id, scope_path, at) WHERE consumed_by_run IS NULL;
+
+CREATE TABLE slowwave.run_changes (
+	tenant_id TEXT NOT NULL, 
+	sequence BIGINT GENERATED ALWAYS AS IDENTITY, 
+	scope_path TEXT NOT NULL, 
+	run_id UUID NOT NULL, 
+	step TEXT NOT NULL, 
+	table_name TEXT NOT NULL, 
+	operation TEXT NOT NULL, 
+	row_key JSONB NOT NULL, 
+	before JSONB NOT NULL, 
+	after JSONB, 
+	CONSTRAINT pk_run_changes PRIMARY KEY (tenant_id, run_id, sequence), 
+	CONSTRAINT ck_run_changes_operation_known CHECK (operation IN ('update', 'delete'))
+);
+
+CREATE INDEX ix_run_changes_row ON slowwave.run_changes (tenant_id, table_name, row_key);
+
+CREATE TABLE slowwave.runs (
+	tenant_id TEXT NOT NULL, 
+	id UUID NOT NULL, 
+	scope_path TEXT NOT NULL, 
+	kind TEXT NOT NULL, 
+	as_of TIMESTAMP WITH TIME ZONE NOT NULL, 
+	status TEXT NOT NULL, 
+	dry_run BOOLEAN DEFAULT false NOT NULL, 
+	ordinal INTEGER NOT NULL, 
+	parameters JSONB DEFAULT '{}'::jsonb NOT NULL, 
+	parameters_hash TEXT NOT NULL, 
+	report JSONB, 
+	error JSONB, 
+	requested_by TEXT DEFAULT 'person' NOT NULL, 
+	flow_run_id TEXT, 
+	undoes_run UUID, 
+	undone_by_run UUID, 
+	started_at TIMESTAMP WITH TIME ZONE DEFAULT clock_timestamp() NOT NULL, 
+	finished_at TIMESTAMP WITH TIME ZONE, 
+	CONSTRAINT pk_runs PRIMARY KEY (tenant_id, id), 
+	CONSTRAINT ck_runs_kind_known CHECK (kind IN ('sleep', 'harmonize', 'nightly', 'undo')), 
+	CONSTRAINT ck_runs_status_known CHECK (status IN ('running', 'applied', 'partial', 'failed', 'refused', 'previewed', 'undone', 'interrupted')), 
+	CONSTRAINT ck_runs_finite_times CHECK (isfinite(as_of))
+);
+
+CREATE INDEX ix_runs_running ON slowwave.runs (tenant_id, scope_path) WHERE status = 'running';
+
+CREATE INDEX ix_runs_scope ON slowwave.runs (tenant_id, scope_path, as_of, started_at);
+
+CREATE TABLE slowwave.soul_profiles (
+	tenant_id TEXT NOT NULL, 
+	scope_path TEXT NOT NULL, 
+	field TEXT NOT NULL, 
+	value JSONB NOT NULL, 
+	type TEXT NOT NULL, 
+	previous JSONB, 
+	source TEXT NOT NULL, 
+	at TIMESTAMP WITH TIME ZONE NOT NULL, 
+	correction_id UUID, 
+	created_by_run UUID, 
+	CONSTRAINT pk_soul_profiles PRIMARY KEY (tenant_id, scope_path, field)
+);
+
+CREATE TABLE slowwave.soul_schemas (
+	tenant_id TEXT NOT NULL, 
+	scope_path TEXT NOT NULL, 
+	field TEXT NOT NULL, 
+	type TEXT NOT NULL, 
+	description TEXT DEFAULT '' NOT NULL, 
+	CONSTRAINT pk_soul_schemas PRIMARY KEY (tenant_id, scope_path, field), 
+	CONSTRAINT ck_soul_schemas_type_known CHECK (type IN ('str', 'int', 'float', 'bool', 'date', 'list', 'dict'))
+);
+
+CREATE TABLE slowwave.tenants (
+	tenant_id TEXT NOT NULL, 
+	root_kind TEXT NOT NULL, 
+	settings JSONB DEFAULT '{}'::jsonb NOT NULL, 
+	budgets JSONB DEFAULT '{}'::jsonb NOT NULL, 
+	paused BOOLEAN DEFAULT false NOT NULL, 
+	created_at TIMESTAMP WITH TIME ZONE DEFAULT clock_timestamp() NOT NULL, 
+	CONSTRAINT pk_tenants PRIMARY KEY (tenant_id)
+);
+
+CREATE TABLE slowwave.tools (
+	tenant_id TEXT NOT NULL, 
+	tool_id TEXT NOT NULL, 
+	scope_path TEXT NOT NULL, 
+	description TEXT DEFAULT '' NOT NULL, 
+	schema JSONB DEFAULT '{}'::jsonb NOT NULL, 
+	active BOOLEAN DEFAULT true NOT NULL, 
+	recorded_at TIMESTAMP WITH TIME ZONE NOT NULL, 
+	CONSTRAINT pk_tools PRIMARY KEY (tenant_id, scope_path, tool_id)
+);
+
+CREATE TABLE slowwave.belief_embeddings (
+	tenant_id TEXT NOT NULL, 
+	belief_id UUID NOT NULL, 
+	scope_path TEXT NOT NULL, 
+	model TEXT NOT NULL, 
+	dimension INTEGER NOT NULL, 
+	embedding VECTOR NOT NULL, 
+	created_by_run UUID, 
+	CONSTRAINT pk_belief_embeddings PRIMARY KEY (tenant_id, belief_id, model), 
+	CONSTRAINT fk_belief_embeddings_tenant_id_belief_id FOREIGN KEY(tenant_id, belief_id) REFERENCES slowwave.harmonic_beliefs (tenant_id, belief_id) ON DELETE CASCADE, 
+	CONSTRAINT ck_belief_embeddings_dimension_true CHECK (vector_dims(embedding) = dimension)
+);
+
+CREATE INDEX ix_belief_embeddings_scope ON slowwave.belief_embeddings (tenant_id, scope_path, model);
+
+CREATE TABLE slowwave.belief_evidence (
+	tenant_id TEXT NOT NULL, 
+	belief_id UUID NOT NULL, 
+	memory_id UUID NOT NULL, 
+	role TEXT NOT NULL, 
+	scope_path TEXT NOT NULL, 
+	created_by_run UUID, 
+	CONSTRAINT pk_belief_evidence PRIMARY KEY (tenant_id, belief_id, memory_id, role), 
+	CONSTRAINT fk_belief_evidence_tenant_id_belief_id FOREIGN KEY(tenant_id, belief_id) REFERENCES slowwave.harmonic_beliefs (tenant_id, belief_id) ON DELETE CASCADE, 
+	CONSTRAINT fk_belief_evidence_tenant_id_memory_id FOREIGN KEY(tenant_id, memory_id) REFERENCES slowwave.memories (tenant_id, id) ON DELETE CASCADE, 
+	CONSTRAINT ck_belief_evidence_role_known CHECK (role IN ('supports', 'contradicts', 'superseded'))
+);
+
+CREATE INDEX ix_belief_evidence_memory ON slowwave.belief_evidence (tenant_id, memory_id);
+
+CREATE TABLE slowwave.corrections (
+	tenant_id TEXT NOT NULL, 
+	id UUID NOT NULL, 
+	scope_path TEXT NOT NULL, 
+	memory_id UUID, 
+	who TEXT NOT NULL, 
+	at TIMESTAMP WITH TIME ZONE NOT NULL, 
+	what JSONB NOT NULL, 
+	outcome TEXT, 
+	reasons JSONB, 
+	consumed_by_run UUID, 
+	CONSTRAINT pk_corrections PRIMARY KEY (tenant_id, id), 
+	CONSTRAINT fk_corrections_tenant_id_memory_id FOREIGN KEY(tenant_id, memory_id) REFERENCES slowwave.memories (tenant_id, id) ON DELETE CASCADE, 
+	CONSTRAINT ck_corrections_what_object CHECK (jsonb_typeof(what) = 'object'), 
+	CONSTRAINT ck_corrections_outcome_known CHECK (outcome IN ('applied', 'partly_applied', 'rejected')), 
+	CONSTRAINT ck_corrections_finite_times CHECK (isfinite(at))
+);
+
+CREATE INDEX ix_corrections_new ON slowwave.corrections (tenant_id, scope_path, at) WHERE consumed_by_run IS NULL;
+
+CREATE TABLE slowwave.harmonize_queue (
+	tenant_id TEXT NOT NULL, 
+	memory_id UUID NOT NULL, 
+	scope_path TEXT NOT NULL, 
+	enqueued_at TIMESTAMP WITH TIME ZONE NOT NULL, 
+	reason TEXT DEFAULT 'new' NOT NULL, 
+	harmonized_by_run UUID, 
+	created_by_run UUID, 
+	CONSTRAINT pk_harmonize_queue PRIMARY KEY (tenant_id, memory_id), 
+	CONSTRAINT fk_harmonize_queue_tenant_id_memory_id FOREIGN KEY(tenant_id, memory_id) REFERENCES slowwave.memories (tenant_id, id) ON DELETE CASCADE
+);
+
+CREATE INDEX ix_harmonize_queue_waiting ON slowwave.harmonize_queue (tenant_id, scope_path, enqueued_at, memory_id) WHERE harmonized_by_run IS NULL;
+
+CREATE TABLE slowwave.memory_accesses (
+	tenant_id TEXT NOT NULL, 
+	id UUID NOT NULL, 
+	scope_path TEXT NOT NULL, 
+	memory_id UUID NOT NULL, 
+	kind TEXT NOT NULL, 
+	at TIMESTAMP WITH TIME ZONE NOT NULL, 
+	external_id TEXT, 
+	consumed_by_run UUID, 
+	CONSTRAINT pk_memory_accesses PRIMARY KEY (tenant_id, id), 
+	CONSTRAINT fk_memory_accesses_tenant_id_memory_id FOREIGN KEY(tenant_id, memory_id) REFERENCES slowwave.memories (tenant_id, id) ON DELETE CASCADE, 
+	CONSTRAINT ck_memory_accesses_kind_known CHECK (kind IN ('recall', 'hydrate', 'mention', 'confirm')), 
+	CONSTRAINT ck_memory_accesses_finite_times CHECK (isfinite(at))
+);
+
+CREATE INDEX ix_memory_accesses_at ON slowwave.memory_accesses (tenant_id, scope_path, at);
+
+CREATE INDEX ix_memory_accesses_memory ON slowwave.memory_accesses (tenant_id, memory_id, at);
+
+CREATE INDEX ix_memory_accesses_new ON slowwave.memory_accesses (tenant_id, scope_path, at) WHERE consumed_by_run IS NULL;
+
+CREATE UNIQUE INDEX uq_memory_accesses_external_id ON slowwave.memory_accesses (tenant_id, scope_path, external_id) WHERE external_id IS NOT NULL;
+
+CREATE TABLE slowwave.memory_edges (
+	tenant_id TEXT NOT NULL, 
+	id UUID NOT NULL, 
+	scope_path TEXT NOT NULL, 
+	source_id UUID NOT NULL, 
+	target_id UUID NOT NULL, 
+	relationship TEXT NOT NULL, 
+	kind TEXT DEFAULT 'explicit' NOT NULL, 
+	weight DOUBLE PRECISION DEFAULT '1' NOT NULL, 
+	evidence_count INTEGER DEFAULT '1' NOT NULL, 
+	last_evidence_at TIMESTAMP WITH TIME ZONE, 
+	status TEXT DEFAULT 'active' NOT NULL, 
+	recorded_at TIMESTAMP WITH TIME ZONE NOT NULL, 
+	created_at TIMESTAMP WITH TIME ZONE DEFAULT clock_timestamp() NOT NULL, 
+	created_by_run UUID, 
+	CONSTRAINT pk_memory_edges PRIMARY KEY (tenant_id, id), 
+	CONSTRAINT fk_memory_edges_tenant_id_source_id FOREIGN KEY(tenant_id, source_id) REFERENCES slowwave.memories (tenant_id, id) ON DELETE CASCADE, 
+	CONSTRAINT fk_memory_edges_tenant_id_target_id FOREIGN KEY(tenant_id, target_id) REFERENCES slowwave.memories (tenant_id, id) ON DELETE CASCADE, 
+	CONSTRAINT ck_memory_edges_kind_known CHECK (kind IN ('explicit', 'co_occurred', 'inferred', 'synthetic', 'clusters')), 
+	CONSTRAINT ck_memory_edges_status_known CHECK (status IN ('active', 'confirmed', 'retired')), 
+	CONSTRAINT ck_memory_edges_not_to_itself CHECK (source_id <> target_id), 
+	CONSTRAINT ck_memory_edges_relationship_not_blank CHECK (btrim(relationship) <> ''), 
+	CONSTRAINT ck_memory_edges_weight_finite CHECK (weight > 0 AND weight < 'infinity')
+);
+
+CREATE INDEX ix_memory_edges_source ON slowwave.memory_edges (tenant_id, source_id);
+
+CREATE INDEX ix_memory_edges_target ON slowwave.memory_edges (tenant_id, target_id);
+
+CREATE UNIQUE INDEX uq_memory_edges_triple ON slowwave.memory_edges (tenant_id, scope_path, source_id, target_id, relationship);
+
+CREATE TABLE slowwave.memory_embeddings (
+	tenant_id TEXT NOT NULL, 
+	memory_id UUID NOT NULL, 
+	scope_path TEXT NOT NULL, 
+	model TEXT NOT NULL, 
+	aspect TEXT DEFAULT 'content' NOT NULL, 
+	dimension INTEGER NOT NULL, 
+	embedding VECTOR NOT NULL, 
+	created_by_run UUID, 
+	CONSTRAINT pk_memory_embeddings PRIMARY KEY (tenant_id, memory_id, model, aspect), 
+	CONSTRAINT fk_memory_embeddings_tenant_id_memory_id FOREIGN KEY(tenant_id, memory_id) REFERENCES slowwave.memories (tenant_id, id) ON DELETE CASCADE, 
+	CONSTRAINT ck_memory_embeddings_aspect_known CHECK (aspect IN ('content', 'slot')), 
+	CONSTRAINT ck_memory_embeddings_dimension_true CHECK (vector_dims(embedding) = dimension)
+);
+
+CREATE INDEX ix_memory_embeddings_scope ON slowwave.memory_embeddings (tenant_id, scope_path, model, aspect);
+
+CREATE TABLE slowwave.memory_state (
+	tenant_id TEXT NOT NULL, 
+	memory_id UUID NOT NULL, 
+	scope_path TEXT NOT NULL, 
+	importance DOUBLE PRECISION DEFAULT '5' NOT NULL, 
+	confidence DOUBLE PRECISION DEFAULT 0.7 NOT NULL, 
+	access_count INTEGER DEFAULT '0' NOT NULL, 
+	last_access_at TIMESTAMP WITH TIME ZONE, 
+	risk_words JSONB, 
+	risk_tagged_at TIMESTAMP WITH TIME ZONE, 
+	risk_checked TEXT, 
+	first_night TIMESTAMP WITH TIME ZONE, 
+	created_by_run UUID, 
+	CONSTRAINT pk_memory_state PRIMARY KEY (tenant_id, memory_id), 
+	CONSTRAINT fk_memory_state_tenant_id_memory_id FOREIGN KEY(tenant_id, memory_id) REFERENCES slowwave.memories (tenant_id, id) ON DELETE CASCADE, 
+	CONSTRAINT ck_memory_state_importance_from_1_to_10 CHECK (importance BETWEEN 1 AND 10), 
+	CONSTRAINT ck_memory_state_confidence_from_0_to_1 CHECK (confidence BETWEEN 0 AND 1), 
+	CONSTRAINT ck_memory_state_access_count_not_negative CHECK (access_count >= 0), 
+	CONSTRAINT ck_memory_state_risk_whole CHECK ((risk_words IS NULL) = (risk_tagged_at IS NULL))
+);
+
+CREATE INDEX ix_memory_state_scope ON slowwave.memory_state (tenant_id, scope_path);
+
+CREATE TABLE slowwave.run_steps (
+	tenant_id TEXT NOT NULL, 
+	run_id UUID NOT NULL, 
+	step TEXT NOT NULL, 
+	scope_path TEXT NOT NULL, 
+	position INTEGER NOT NULL, 
+	status TEXT NOT NULL, 
+	outcome JSONB DEFAULT '{}'::jsonb NOT NULL, 
+	started_at TIMESTAMP WITH TIME ZONE NOT NULL, 
+	finished_at TIMESTAMP WITH TIME ZONE DEFAULT clock_timestamp() NOT NULL, 
+	CONSTRAINT pk_run_steps PRIMARY KEY (tenant_id, run_id, step), 
+	CONSTRAINT fk_run_steps_tenant_id_run_id FOREIGN KEY(tenant_id, run_id) REFERENCES slowwave.runs (tenant_id, id) ON DELETE CASCADE, 
+	CONSTRAINT ck_run_steps_status_known CHECK (status IN ('done', 'failed', 'skipped'))
+);
+
+CREATE TABLE slowwave.scopes (
+	tenant_id TEXT NOT NULL, 
+	scope_path TEXT NOT NULL, 
+	depth INTEGER NOT NULL, 
+	settings JSONB DEFAULT '{}'::jsonb NOT NULL, 
+	last_slept_at TIMESTAMP WITH TIME ZONE, 
+	last_run_id UUID, 
+	last_status TEXT, 
+	backlog INTEGER DEFAULT '0' NOT NULL, 
+	created_at TIMESTAMP WITH TIME ZONE DEFAULT clock_timestamp() NOT NULL, 
+	CONSTRAINT pk_scopes PRIMARY KEY (tenant_id, scope_path), 
+	CONSTRAINT fk_scopes_tenant_id FOREIGN KEY(tenant_id) REFERENCES slowwave.tenants (tenant_id) ON DELETE CASCADE
+);
+
+CREATE TABLE slowwave.skills (
+	tenant_id TEXT NOT NULL, 
+	id UUID NOT NULL, 
+	scope_path TEXT NOT NULL, 
+	memory_id UUID, 
+	name TEXT NOT NULL, 
+	description TEXT DEFAULT '' NOT NULL, 
+	steps JSONB DEFAULT '[]'::jsonb NOT NULL, 
+	status TEXT DEFAULT 'draft' NOT NULL, 
+	active BOOLEAN DEFAULT false NOT NULL, 
+	recorded_at TIMESTAMP WITH TIME ZONE NOT NULL, 
+	CONSTRAINT pk_skills PRIMARY KEY (tenant_id, id), 
+	CONSTRAINT fk_skills_tenant_id_memory_id FOREIGN KEY(tenant_id, memory_id) REFERENCES slowwave.memories (tenant_id, id) ON DELETE CASCADE, 
+	CONSTRAINT ck_skills_status_known CHECK (status IN ('draft', 'approved', 'rejected'))
+);
+
+CREATE UNIQUE INDEX uq_skills_name ON slowwave.skills (tenant_id, scope_path, name);
+
+CREATE TABLE slowwave.triggers (
+	tenant_id TEXT NOT NULL, 
+	id UUID NOT NULL, 
+	scope_path TEXT NOT NULL, 
+	memory_id UUID, 
+	condition TEXT DEFAULT '' NOT NULL, 
+	due_at TIMESTAMP WITH TIME ZONE, 
+	recurrence TEXT, 
+	state TEXT DEFAULT 'pending' NOT NULL, 
+	recorded_at TIMESTAMP WITH TIME ZONE NOT NULL, 
+	resolved_at TIMESTAMP WITH TIME ZONE, 
+	created_by_run UUID, 
+	CONSTRAINT pk_triggers PRIMARY KEY (tenant_id, id), 
+	CONSTRAINT fk_triggers_tenant_id_memory_id FOREIGN KEY(tenant_id, memory_id) REFERENCES slowwave.memories (tenant_id, id) ON DELETE CASCADE, 
+	CONSTRAINT ck_triggers_state_known CHECK (state IN ('pending', 'resolved', 'cancelled'))
+);
+
+CREATE INDEX ix_triggers_due ON slowwave.triggers (tenant_id, scope_path, due_at) WHERE state = 'pending';
+
+ALTER TABLE slowwave.tenants ENABLE ROW LEVEL SECURITY;
+ALTER TABLE slowwave.tenants FORCE ROW LEVEL SECURITY;
+CREATE POLICY app_reads ON slowwave.tenants FOR SELECT TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true));
+CREATE POLICY app_inserts ON slowwave.tenants FOR INSERT TO slowwave_app WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true));
+CREATE POLICY app_updates ON slowwave.tenants FOR UPDATE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true)) WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true));
+CREATE POLICY app_deletes ON slowwave.tenants FOR DELETE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true));
+GRANT SELECT, INSERT, UPDATE, DELETE ON slowwave.tenants TO slowwave_app;
+
+ALTER TABLE slowwave.scopes ENABLE ROW LEVEL SECURITY;
+ALTER TABLE slowwave.scopes FORCE ROW LEVEL SECURITY;
+CREATE POLICY app_reads ON slowwave.scopes FOR SELECT TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = ANY (string_to_array(current_setting('slowwave.visible_paths', true), chr(30))));
+CREATE POLICY app_inserts ON slowwave.scopes FOR INSERT TO slowwave_app WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_updates ON slowwave.scopes FOR UPDATE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true)) WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_deletes ON slowwave.scopes FOR DELETE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+GRANT SELECT, INSERT, UPDATE, DELETE ON slowwave.scopes TO slowwave_app;
+
+ALTER TABLE slowwave.runs ENABLE ROW LEVEL SECURITY;
+ALTER TABLE slowwave.runs FORCE ROW LEVEL SECURITY;
+CREATE POLICY app_reads ON slowwave.runs FOR SELECT TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = ANY (string_to_array(current_setting('slowwave.visible_paths', true), chr(30))));
+CREATE POLICY app_inserts ON slowwave.runs FOR INSERT TO slowwave_app WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_updates ON slowwave.runs FOR UPDATE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true)) WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_deletes ON slowwave.runs FOR DELETE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+GRANT SELECT, INSERT, UPDATE, DELETE ON slowwave.runs TO slowwave_app;
+
+ALTER TABLE slowwave.run_steps ENABLE ROW LEVEL SECURITY;
+ALTER TABLE slowwave.run_steps FORCE ROW LEVEL SECURITY;
+CREATE POLICY app_reads ON slowwave.run_steps FOR SELECT TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = ANY (string_to_array(current_setting('slowwave.visible_paths', true), chr(30))));
+CREATE POLICY app_inserts ON slowwave.run_steps FOR INSERT TO slowwave_app WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_updates ON slowwave.run_steps FOR UPDATE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true)) WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_deletes ON slowwave.run_steps FOR DELETE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+GRANT SELECT, INSERT, UPDATE, DELETE ON slowwave.run_steps TO slowwave_app;
+
+ALTER TABLE slowwave.run_changes ENABLE ROW LEVEL SECURITY;
+ALTER TABLE slowwave.run_changes FORCE ROW LEVEL SECURITY;
+CREATE POLICY app_reads ON slowwave.run_changes FOR SELECT TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = ANY (string_to_array(current_setting('slowwave.visible_paths', true), chr(30))));
+CREATE POLICY app_inserts ON slowwave.run_changes FOR INSERT TO slowwave_app WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_updates ON slowwave.run_changes FOR UPDATE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true)) WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_deletes ON slowwave.run_changes FOR DELETE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+GRANT SELECT, INSERT, UPDATE, DELETE ON slowwave.run_changes TO slowwave_app;
+
+ALTER TABLE slowwave.model_calls ENABLE ROW LEVEL SECURITY;
+ALTER TABLE slowwave.model_calls FORCE ROW LEVEL SECURITY;
+CREATE POLICY app_reads ON slowwave.model_calls FOR SELECT TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = ANY (string_to_array(current_setting('slowwave.visible_paths', true), chr(30))));
+CREATE POLICY app_inserts ON slowwave.model_calls FOR INSERT TO slowwave_app WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_updates ON slowwave.model_calls FOR UPDATE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true)) WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_deletes ON slowwave.model_calls FOR DELETE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+GRANT SELECT, INSERT, UPDATE, DELETE ON slowwave.model_calls TO slowwave_app;
+
+ALTER TABLE slowwave.memories ENABLE ROW LEVEL SECURITY;
+ALTER TABLE slowwave.memories FORCE ROW LEVEL SECURITY;
+CREATE POLICY app_reads ON slowwave.memories FOR SELECT TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = ANY (string_to_array(current_setting('slowwave.visible_paths', true), chr(30))));
+CREATE POLICY app_inserts ON slowwave.memories FOR INSERT TO slowwave_app WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_updates ON slowwave.memories FOR UPDATE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true)) WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_deletes ON slowwave.memories FOR DELETE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+GRANT SELECT, INSERT, UPDATE, DELETE ON slowwave.memories TO slowwave_app;
+
+ALTER TABLE slowwave.memory_state ENABLE ROW LEVEL SECURITY;
+ALTER TABLE slowwave.memory_state FORCE ROW LEVEL SECURITY;
+CREATE POLICY app_reads ON slowwave.memory_state FOR SELECT TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = ANY (string_to_array(current_setting('slowwave.visible_paths', true), chr(30))));
+CREATE POLICY app_inserts ON slowwave.memory_state FOR INSERT TO slowwave_app WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_updates ON slowwave.memory_state FOR UPDATE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true)) WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_deletes ON slowwave.memory_state FOR DELETE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+GRANT SELECT, INSERT, UPDATE, DELETE ON slowwave.memory_state TO slowwave_app;
+
+ALTER TABLE slowwave.memory_embeddings ENABLE ROW LEVEL SECURITY;
+ALTER TABLE slowwave.memory_embeddings FORCE ROW LEVEL SECURITY;
+CREATE POLICY app_reads ON slowwave.memory_embeddings FOR SELECT TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = ANY (string_to_array(current_setting('slowwave.visible_paths', true), chr(30))));
+CREATE POLICY app_inserts ON slowwave.memory_embeddings FOR INSERT TO slowwave_app WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_updates ON slowwave.memory_embeddings FOR UPDATE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true)) WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_deletes ON slowwave.memory_embeddings FOR DELETE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+GRANT SELECT, INSERT, UPDATE, DELETE ON slowwave.memory_embeddings TO slowwave_app;
+
+ALTER TABLE slowwave.memory_accesses ENABLE ROW LEVEL SECURITY;
+ALTER TABLE slowwave.memory_accesses FORCE ROW LEVEL SECURITY;
+CREATE POLICY app_reads ON slowwave.memory_accesses FOR SELECT TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = ANY (string_to_array(current_setting('slowwave.visible_paths', true), chr(30))));
+CREATE POLICY app_inserts ON slowwave.memory_accesses FOR INSERT TO slowwave_app WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_updates ON slowwave.memory_accesses FOR UPDATE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true)) WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_deletes ON slowwave.memory_accesses FOR DELETE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+GRANT SELECT, INSERT, UPDATE, DELETE ON slowwave.memory_accesses TO slowwave_app;
+
+ALTER TABLE slowwave.memory_edges ENABLE ROW LEVEL SECURITY;
+ALTER TABLE slowwave.memory_edges FORCE ROW LEVEL SECURITY;
+CREATE POLICY app_reads ON slowwave.memory_edges FOR SELECT TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = ANY (string_to_array(current_setting('slowwave.visible_paths', true), chr(30))));
+CREATE POLICY app_inserts ON slowwave.memory_edges FOR INSERT TO slowwave_app WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_updates ON slowwave.memory_edges FOR UPDATE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true)) WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_deletes ON slowwave.memory_edges FOR DELETE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+GRANT SELECT, INSERT, UPDATE, DELETE ON slowwave.memory_edges TO slowwave_app;
+
+ALTER TABLE slowwave.pending_connections ENABLE ROW LEVEL SECURITY;
+ALTER TABLE slowwave.pending_connections FORCE ROW LEVEL SECURITY;
+CREATE POLICY app_reads ON slowwave.pending_connections FOR SELECT TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = ANY (string_to_array(current_setting('slowwave.visible_paths', true), chr(30))));
+CREATE POLICY app_inserts ON slowwave.pending_connections FOR INSERT TO slowwave_app WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_updates ON slowwave.pending_connections FOR UPDATE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true)) WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_deletes ON slowwave.pending_connections FOR DELETE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+GRANT SELECT, INSERT, UPDATE, DELETE ON slowwave.pending_connections TO slowwave_app;
+
+ALTER TABLE slowwave.corrections ENABLE ROW LEVEL SECURITY;
+ALTER TABLE slowwave.corrections FORCE ROW LEVEL SECURITY;
+CREATE POLICY app_reads ON slowwave.corrections FOR SELECT TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = ANY (string_to_array(current_setting('slowwave.visible_paths', true), chr(30))));
+CREATE POLICY app_inserts ON slowwave.corrections FOR INSERT TO slowwave_app WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_updates ON slowwave.corrections FOR UPDATE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true)) WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_deletes ON slowwave.corrections FOR DELETE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+GRANT SELECT, INSERT, UPDATE, DELETE ON slowwave.corrections TO slowwave_app;
+
+ALTER TABLE slowwave.soul_schemas ENABLE ROW LEVEL SECURITY;
+ALTER TABLE slowwave.soul_schemas FORCE ROW LEVEL SECURITY;
+CREATE POLICY app_reads ON slowwave.soul_schemas FOR SELECT TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = ANY (string_to_array(current_setting('slowwave.visible_paths', true), chr(30))));
+CREATE POLICY app_inserts ON slowwave.soul_schemas FOR INSERT TO slowwave_app WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_updates ON slowwave.soul_schemas FOR UPDATE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true)) WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_deletes ON slowwave.soul_schemas FOR DELETE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+GRANT SELECT, INSERT, UPDATE, DELETE ON slowwave.soul_schemas TO slowwave_app;
+
+ALTER TABLE slowwave.soul_profiles ENABLE ROW LEVEL SECURITY;
+ALTER TABLE slowwave.soul_profiles FORCE ROW LEVEL SECURITY;
+CREATE POLICY app_reads ON slowwave.soul_profiles FOR SELECT TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = ANY (string_to_array(current_setting('slowwave.visible_paths', true), chr(30))));
+CREATE POLICY app_inserts ON slowwave.soul_profiles FOR INSERT TO slowwave_app WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_updates ON slowwave.soul_profiles FOR UPDATE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true)) WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_deletes ON slowwave.soul_profiles FOR DELETE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+GRANT SELECT, INSERT, UPDATE, DELETE ON slowwave.soul_profiles TO slowwave_app;
+
+ALTER TABLE slowwave.skills ENABLE ROW LEVEL SECURITY;
+ALTER TABLE slowwave.skills FORCE ROW LEVEL SECURITY;
+CREATE POLICY app_reads ON slowwave.skills FOR SELECT TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = ANY (string_to_array(current_setting('slowwave.visible_paths', true), chr(30))));
+CREATE POLICY app_inserts ON slowwave.skills FOR INSERT TO slowwave_app WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_updates ON slowwave.skills FOR UPDATE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true)) WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_deletes ON slowwave.skills FOR DELETE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+GRANT SELECT, INSERT, UPDATE, DELETE ON slowwave.skills TO slowwave_app;
+
+ALTER TABLE slowwave.tools ENABLE ROW LEVEL SECURITY;
+ALTER TABLE slowwave.tools FORCE ROW LEVEL SECURITY;
+CREATE POLICY app_reads ON slowwave.tools FOR SELECT TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = ANY (string_to_array(current_setting('slowwave.visible_paths', true), chr(30))));
+CREATE POLICY app_inserts ON slowwave.tools FOR INSERT TO slowwave_app WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_updates ON slowwave.tools FOR UPDATE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true)) WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_deletes ON slowwave.tools FOR DELETE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+GRANT SELECT, INSERT, UPDATE, DELETE ON slowwave.tools TO slowwave_app;
+
+ALTER TABLE slowwave.triggers ENABLE ROW LEVEL SECURITY;
+ALTER TABLE slowwave.triggers FORCE ROW LEVEL SECURITY;
+CREATE POLICY app_reads ON slowwave.triggers FOR SELECT TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = ANY (string_to_array(current_setting('slowwave.visible_paths', true), chr(30))));
+CREATE POLICY app_inserts ON slowwave.triggers FOR INSERT TO slowwave_app WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_updates ON slowwave.triggers FOR UPDATE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true)) WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_deletes ON slowwave.triggers FOR DELETE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+GRANT SELECT, INSERT, UPDATE, DELETE ON slowwave.triggers TO slowwave_app;
+
+ALTER TABLE slowwave.harmonic_beliefs ENABLE ROW LEVEL SECURITY;
+ALTER TABLE slowwave.harmonic_beliefs FORCE ROW LEVEL SECURITY;
+CREATE POLICY app_reads ON slowwave.harmonic_beliefs FOR SELECT TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = ANY (string_to_array(current_setting('slowwave.visible_paths', true), chr(30))));
+CREATE POLICY app_inserts ON slowwave.harmonic_beliefs FOR INSERT TO slowwave_app WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_updates ON slowwave.harmonic_beliefs FOR UPDATE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true)) WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_deletes ON slowwave.harmonic_beliefs FOR DELETE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+GRANT SELECT, INSERT, UPDATE, DELETE ON slowwave.harmonic_beliefs TO slowwave_app;
+
+ALTER TABLE slowwave.belief_evidence ENABLE ROW LEVEL SECURITY;
+ALTER TABLE slowwave.belief_evidence FORCE ROW LEVEL SECURITY;
+CREATE POLICY app_reads ON slowwave.belief_evidence FOR SELECT TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = ANY (string_to_array(current_setting('slowwave.visible_paths', true), chr(30))));
+CREATE POLICY app_inserts ON slowwave.belief_evidence FOR INSERT TO slowwave_app WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_updates ON slowwave.belief_evidence FOR UPDATE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true)) WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_deletes ON slowwave.belief_evidence FOR DELETE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+GRANT SELECT, INSERT, UPDATE, DELETE ON slowwave.belief_evidence TO slowwave_app;
+
+ALTER TABLE slowwave.belief_embeddings ENABLE ROW LEVEL SECURITY;
+ALTER TABLE slowwave.belief_embeddings FORCE ROW LEVEL SECURITY;
+CREATE POLICY app_reads ON slowwave.belief_embeddings FOR SELECT TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = ANY (string_to_array(current_setting('slowwave.visible_paths', true), chr(30))));
+CREATE POLICY app_inserts ON slowwave.belief_embeddings FOR INSERT TO slowwave_app WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_updates ON slowwave.belief_embeddings FOR UPDATE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true)) WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_deletes ON slowwave.belief_embeddings FOR DELETE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+GRANT SELECT, INSERT, UPDATE, DELETE ON slowwave.belief_embeddings TO slowwave_app;
+
+ALTER TABLE slowwave.harmonize_queue ENABLE ROW LEVEL SECURITY;
+ALTER TABLE slowwave.harmonize_queue FORCE ROW LEVEL SECURITY;
+CREATE POLICY app_reads ON slowwave.harmonize_queue FOR SELECT TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = ANY (string_to_array(current_setting('slowwave.visible_paths', true), chr(30))));
+CREATE POLICY app_inserts ON slowwave.harmonize_queue FOR INSERT TO slowwave_app WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_updates ON slowwave.harmonize_queue FOR UPDATE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true)) WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_deletes ON slowwave.harmonize_queue FOR DELETE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+GRANT SELECT, INSERT, UPDATE, DELETE ON slowwave.harmonize_queue TO slowwave_app;
+
+ALTER TABLE slowwave.decisions ENABLE ROW LEVEL SECURITY;
+ALTER TABLE slowwave.decisions FORCE ROW LEVEL SECURITY;
+CREATE POLICY app_reads ON slowwave.decisions FOR SELECT TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = ANY (string_to_array(current_setting('slowwave.visible_paths', true), chr(30))));
+CREATE POLICY app_inserts ON slowwave.decisions FOR INSERT TO slowwave_app WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_updates ON slowwave.decisions FOR UPDATE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true)) WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_deletes ON slowwave.decisions FOR DELETE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+GRANT SELECT, INSERT, UPDATE, DELETE ON slowwave.decisions TO slowwave_app;
+
+ALTER TABLE slowwave.memory_resonance_clusters ENABLE ROW LEVEL SECURITY;
+ALTER TABLE slowwave.memory_resonance_clusters FORCE ROW LEVEL SECURITY;
+CREATE POLICY app_reads ON slowwave.memory_resonance_clusters FOR SELECT TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = ANY (string_to_array(current_setting('slowwave.visible_paths', true), chr(30))));
+CREATE POLICY app_inserts ON slowwave.memory_resonance_clusters FOR INSERT TO slowwave_app WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_updates ON slowwave.memory_resonance_clusters FOR UPDATE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true)) WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_deletes ON slowwave.memory_resonance_clusters FOR DELETE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+GRANT SELECT, INSERT, UPDATE, DELETE ON slowwave.memory_resonance_clusters TO slowwave_app;
+
+ALTER TABLE slowwave.memory_resonance_log ENABLE ROW LEVEL SECURITY;
+ALTER TABLE slowwave.memory_resonance_log FORCE ROW LEVEL SECURITY;
+CREATE POLICY app_reads ON slowwave.memory_resonance_log FOR SELECT TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = ANY (string_to_array(current_setting('slowwave.visible_paths', true), chr(30))));
+CREATE POLICY app_inserts ON slowwave.memory_resonance_log FOR INSERT TO slowwave_app WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_updates ON slowwave.memory_resonance_log FOR UPDATE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true)) WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_deletes ON slowwave.memory_resonance_log FOR DELETE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+GRANT SELECT, INSERT, UPDATE, DELETE ON slowwave.memory_resonance_log TO slowwave_app;
+
+CREATE POLICY operator_reads ON slowwave.tenants FOR SELECT TO slowwave_operator USING (true);
+GRANT SELECT ON slowwave.tenants TO slowwave_operator;
+CREATE POLICY operator_reads ON slowwave.scopes FOR SELECT TO slowwave_operator USING (true);
+GRANT SELECT ON slowwave.scopes TO slowwave_operator;
+CREATE POLICY operator_reads ON slowwave.runs FOR SELECT TO slowwave_operator USING (true);
+GRANT SELECT (tenant_id, id, scope_path, kind, as_of, status, dry_run, started_at, finished_at) ON slowwave.runs TO slowwave_operator;
+
+CREATE FUNCTION slowwave.decision_key(phase text, VARIADIC members text[]) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $key$
+  -- Length-prefixed and sorted, so that the same members in any order give the same key and no two sets collide.
+  SELECT encode(sha256(convert_to(phase || ':' || string_agg(octet_length(member) || ':' || member, '' ORDER BY member COLLATE "C"), 'UTF8')), 'hex')
+  FROM unnest(members) AS member
+$key$;
+
+CREATE FUNCTION slowwave.memories_version() RETURNS trigger LANGUAGE plpgsql AS $version$
+BEGIN
+  -- The version tells SHMR that a source changed while a model was thinking; it rises on undo too.
+  IF (NEW.content, NEW.subject, NEW.predicate, NEW.object, NEW.observed_at, NEW.superseded_by, NEW.superseded_by_belief, NEW.retired_at)
+     IS DISTINCT FROM
+     (OLD.content, OLD.subject, OLD.predicate, OLD.object, OLD.observed_at, OLD.superseded_by, OLD.superseded_by_belief, OLD.retired_at) THEN
+    NEW.version := OLD.version + 1;
+  ELSE
+    NEW.version := OLD.version;
+  END IF;
+  NEW.updated_at := clock_timestamp();
+  RETURN NEW;
+END $version$;
+CREATE TRIGGER memories_version BEFORE UPDATE ON slowwave.memories FOR EACH ROW EXECUTE FUNCTION slowwave.memories_version();
+
+CREATE FUNCTION slowwave.memories_enqueue() RETURNS trigger LANGUAGE plpgsql AS $enqueue$
+BEGIN
+  -- Every new fact and episode waits for SHMR, whoever wrote it.
+  INSERT INTO slowwave.harmonize_queue (tenant_id, memory_id, scope_path, enqueued_at)
+  SELECT tenant_id, id, scope_path, recorded_at FROM new_rows
+  WHERE layer IN ('semantic', 'episodic') AND derived_key IS NULL;
+  RETURN NULL;
+END $enqueue$;
+CREATE TRIGGER memories_enqueue AFTER INSERT ON slowwave.memories
+  REFERENCING NEW TABLE AS new_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION slowwave.memories_enqueue();
+
+CREATE FUNCTION slowwave.journal_memories_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
+BEGIN
+  IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
+    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memories', 'update', row_key, before, after
+    FROM (SELECT n.tenant_id, n.scope_path, jsonb_build_object('id', n.id) AS row_key,
+                 CASE WHEN o.layer IS DISTINCT FROM n.layer THEN jsonb_build_object('layer', o.layer) ELSE '{}'::jsonb END || CASE WHEN o.label IS DISTINCT FROM n.label THEN jsonb_build_object('label', o.label) ELSE '{}'::jsonb END || CASE WHEN o.content IS DISTINCT FROM n.content THEN jsonb_build_object('content', o.content) ELSE '{}'::jsonb END || CASE WHEN o.subject IS DISTINCT FROM n.subject THEN jsonb_build_object('subject', o.subject) ELSE '{}'::jsonb END || CASE WHEN o.predicate IS DISTINCT FROM n.predicate THEN jsonb_build_object('predicate', o.predicate) ELSE '{}'::jsonb END || CASE WHEN o.object IS DISTINCT FROM n.object THEN jsonb_build_object('object', o.object) ELSE '{}'::jsonb END || CASE WHEN o.properties IS DISTINCT FROM n.properties THEN jsonb_build_object('properties', o.properties) ELSE '{}'::jsonb END || CASE WHEN o.observed_at IS DISTINCT FROM n.observed_at THEN jsonb_build_object('observed_at', o.observed_at) ELSE '{}'::jsonb END || CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at THEN jsonb_build_object('recorded_at', o.recorded_at) ELSE '{}'::jsonb END || CASE WHEN o.created_at IS DISTINCT FROM n.created_at THEN jsonb_build_object('created_at', o.created_at) ELSE '{}'::jsonb END || CASE WHEN o.last_activity_at IS DISTINCT FROM n.last_activity_at THEN jsonb_build_object('last_activity_at', o.last_activity_at) ELSE '{}'::jsonb END || CASE WHEN o.expires_at IS DISTINCT FROM n.expires_at THEN jsonb_build_object('expires_at', o.expires_at) ELSE '{}'::jsonb END || CASE WHEN o.retired_at IS DISTINCT FROM n.retired_at THEN jsonb_build_object('retired_at', o.retired_at) ELSE '{}'::jsonb END || CASE WHEN o.retired_reason IS DISTINCT FROM n.retired_reason THEN jsonb_build_object('retired_reason', o.retired_reason) ELSE '{}'::jsonb END || CASE WHEN o.retired_by_run IS DISTINCT FROM n.retired_by_run THEN jsonb_build_object('retired_by_run', o.retired_by_run) ELSE '{}'::jsonb END || CASE WHEN o.superseded_by IS DISTINCT FROM n.superseded_by THEN jsonb_build_object('superseded_by', o.superseded_by) ELSE '{}'::jsonb END || CASE WHEN o.superseded_by_belief IS DISTINCT FROM n.superseded_by_belief THEN jsonb_build_object('superseded_by_belief', o.superseded_by_belief) ELSE '{}'::jsonb END || CASE WHEN o.superseded_reason IS DISTINCT FROM n.superseded_reason THEN jsonb_build_object('superseded_reason', o.superseded_reason) ELSE '{}'::jsonb END || CASE WHEN o.superseded_at IS DISTINCT FROM n.superseded_at THEN jsonb_build_object('superseded_at', o.superseded_at) ELSE '{}'::jsonb END || CASE WHEN o.superseded_by_run IS DISTINCT FROM n.superseded_by_run THEN jsonb_build_object('superseded_by_run', o.superseded_by_run) ELSE '{}'::jsonb END || CASE WHEN o.pinned IS DISTINCT FROM n.pinned THEN jsonb_build_object('pinned', o.pinned) ELSE '{}'::jsonb END || CASE WHEN o.source IS DISTINCT FROM n.source THEN jsonb_build_object('source', o.source) ELSE '{}'::jsonb END || CASE WHEN o.external_id IS DISTINCT FROM n.external_id THEN jsonb_build_object('external_id', o.external_id) ELSE '{}'::jsonb END || CASE WHEN o.is_latest IS DISTINCT FROM n.is_latest THEN jsonb_build_object('is_latest', o.is_latest) ELSE '{}'::jsonb END || CASE WHEN o.corrects IS DISTINCT FROM n.corrects THEN jsonb_build_object('corrects', o.corrects) ELSE '{}'::jsonb END || CASE WHEN o.content_hash IS DISTINCT FROM n.content_hash THEN jsonb_build_object('content_hash', o.content_hash) ELSE '{}'::jsonb END || CASE WHEN o.derived_key IS DISTINCT FROM n.derived_key THEN jsonb_build_object('derived_key', o.derived_key) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
+                 CASE WHEN o.layer IS DISTINCT FROM n.layer THEN jsonb_build_object('layer', n.layer) ELSE '{}'::jsonb END || CASE WHEN o.label IS DISTINCT FROM n.label THEN jsonb_build_object('label', n.label) ELSE '{}'::jsonb END || CASE WHEN o.content IS DISTINCT FROM n.content THEN jsonb_build_object('content', n.content) ELSE '{}'::jsonb END || CASE WHEN o.subject IS DISTINCT FROM n.subject THEN jsonb_build_object('subject', n.subject) ELSE '{}'::jsonb END || CASE WHEN o.predicate IS DISTINCT FROM n.predicate THEN jsonb_build_object('predicate', n.predicate) ELSE '{}'::jsonb END || CASE WHEN o.object IS DISTINCT FROM n.object THEN jsonb_build_object('object', n.object) ELSE '{}'::jsonb END || CASE WHEN o.properties IS DISTINCT FROM n.properties THEN jsonb_build_object('properties', n.properties) ELSE '{}'::jsonb END || CASE WHEN o.observed_at IS DISTINCT FROM n.observed_at THEN jsonb_build_object('observed_at', n.observed_at) ELSE '{}'::jsonb END || CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at THEN jsonb_build_object('recorded_at', n.recorded_at) ELSE '{}'::jsonb END || CASE WHEN o.created_at IS DISTINCT FROM n.created_at THEN jsonb_build_object('created_at', n.created_at) ELSE '{}'::jsonb END || CASE WHEN o.last_activity_at IS DISTINCT FROM n.last_activity_at THEN jsonb_build_object('last_activity_at', n.last_activity_at) ELSE '{}'::jsonb END || CASE WHEN o.expires_at IS DISTINCT FROM n.expires_at THEN jsonb_build_object('expires_at', n.expires_at) ELSE '{}'::jsonb END || CASE WHEN o.retired_at IS DISTINCT FROM n.retired_at THEN jsonb_build_object('retired_at', n.retired_at) ELSE '{}'::jsonb END || CASE WHEN o.retired_reason IS DISTINCT FROM n.retired_reason THEN jsonb_build_object('retired_reason', n.retired_reason) ELSE '{}'::jsonb END || CASE WHEN o.retired_by_run IS DISTINCT FROM n.retired_by_run THEN jsonb_build_object('retired_by_run', n.retired_by_run) ELSE '{}'::jsonb END || CASE WHEN o.superseded_by IS DISTINCT FROM n.superseded_by THEN jsonb_build_object('superseded_by', n.superseded_by) ELSE '{}'::jsonb END || CASE WHEN o.superseded_by_belief IS DISTINCT FROM n.superseded_by_belief THEN jsonb_build_object('superseded_by_belief', n.superseded_by_belief) ELSE '{}'::jsonb END || CASE WHEN o.superseded_reason IS DISTINCT FROM n.superseded_reason THEN jsonb_build_object('superseded_reason', n.superseded_reason) ELSE '{}'::jsonb END || CASE WHEN o.superseded_at IS DISTINCT FROM n.superseded_at THEN jsonb_build_object('superseded_at', n.superseded_at) ELSE '{}'::jsonb END || CASE WHEN o.superseded_by_run IS DISTINCT FROM n.superseded_by_run THEN jsonb_build_object('superseded_by_run', n.superseded_by_run) ELSE '{}'::jsonb END || CASE WHEN o.pinned IS DISTINCT FROM n.pinned THEN jsonb_build_object('pinned', n.pinned) ELSE '{}'::jsonb END || CASE WHEN o.source IS DISTINCT FROM n.source THEN jsonb_build_object('source', n.source) ELSE '{}'::jsonb END || CASE WHEN o.external_id IS DISTINCT FROM n.external_id THEN jsonb_build_object('external_id', n.external_id) ELSE '{}'::jsonb END || CASE WHEN o.is_latest IS DISTINCT FROM n.is_latest THEN jsonb_build_object('is_latest', n.is_latest) ELSE '{}'::jsonb END || CASE WHEN o.corrects IS DISTINCT FROM n.corrects THEN jsonb_build_object('corrects', n.corrects) ELSE '{}'::jsonb END || CASE WHEN o.content_hash IS DISTINCT FROM n.content_hash THEN jsonb_build_object('content_hash', n.content_hash) ELSE '{}'::jsonb END || CASE WHEN o.derived_key IS DISTINCT FROM n.derived_key THEN jsonb_build_object('derived_key', n.derived_key) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+          FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.id = o.id) AS changed
+    WHERE before <> '{}'::jsonb;
+  END IF;
+  RETURN NULL;
+END $journal$;
+CREATE TRIGGER journal_update AFTER UPDATE ON slowwave.memories
+  REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_memories_update();
+
+CREATE FUNCTION slowwave.journal_memories_delete() RETURNS trigger LANGUAGE plpgsql AS $journal$
+BEGIN
+  IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
+    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memories', 'delete', jsonb_build_object('id', n.id), to_jsonb(n) - 'embedding', NULL
+    FROM old_rows n;
+  END IF;
+  RETURN NULL;
+END $journal$;
+CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.memories
+  REFERENCING OLD TABLE AS old_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_memories_delete();
+
+CREATE FUNCTION slowwave.journal_memory_state_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
+BEGIN
+  IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
+    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_state', 'update', row_key, before, after
+    FROM (SELECT n.tenant_id, n.scope_path, jsonb_build_object('memory_id', n.memory_id) AS row_key,
+                 CASE WHEN o.importance IS DISTINCT FROM n.importance THEN jsonb_build_object('importance', o.importance) ELSE '{}'::jsonb END || CASE WHEN o.confidence IS DISTINCT FROM n.confidence THEN jsonb_build_object('confidence', o.confidence) ELSE '{}'::jsonb END || CASE WHEN o.access_count IS DISTINCT FROM n.access_count THEN jsonb_build_object('access_count', o.access_count) ELSE '{}'::jsonb END || CASE WHEN o.last_access_at IS DISTINCT FROM n.last_access_at THEN jsonb_build_object('last_access_at', o.last_access_at) ELSE '{}'::jsonb END || CASE WHEN o.risk_words IS DISTINCT FROM n.risk_words THEN jsonb_build_object('risk_words', o.risk_words) ELSE '{}'::jsonb END || CASE WHEN o.risk_tagged_at IS DISTINCT FROM n.risk_tagged_at THEN jsonb_build_object('risk_tagged_at', o.risk_tagged_at) ELSE '{}'::jsonb END || CASE WHEN o.risk_checked IS DISTINCT FROM n.risk_checked THEN jsonb_build_object('risk_checked', o.risk_checked) ELSE '{}'::jsonb END || CASE WHEN o.first_night IS DISTINCT FROM n.first_night THEN jsonb_build_object('first_night', o.first_night) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
+                 CASE WHEN o.importance IS DISTINCT FROM n.importance THEN jsonb_build_object('importance', n.importance) ELSE '{}'::jsonb END || CASE WHEN o.confidence IS DISTINCT FROM n.confidence THEN jsonb_build_object('confidence', n.confidence) ELSE '{}'::jsonb END || CASE WHEN o.access_count IS DISTINCT FROM n.access_count THEN jsonb_build_object('access_count', n.access_count) ELSE '{}'::jsonb END || CASE WHEN o.last_access_at IS DISTINCT FROM n.last_access_at THEN jsonb_build_object('last_access_at', n.last_access_at) ELSE '{}'::jsonb END || CASE WHEN o.risk_words IS DISTINCT FROM n.risk_words THEN jsonb_build_object('risk_words', n.risk_words) ELSE '{}'::jsonb END || CASE WHEN o.risk_tagged_at IS DISTINCT FROM n.risk_tagged_at THEN jsonb_build_object('risk_tagged_at', n.risk_tagged_at) ELSE '{}'::jsonb END || CASE WHEN o.risk_checked IS DISTINCT FROM n.risk_checked THEN jsonb_build_object('risk_checked', n.risk_checked) ELSE '{}'::jsonb END || CASE WHEN o.first_night IS DISTINCT FROM n.first_night THEN jsonb_build_object('first_night', n.first_night) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+          FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.memory_id = o.memory_id) AS changed
+    WHERE before <> '{}'::jsonb;
+  END IF;
+  RETURN NULL;
+END $journal$;
+CREATE TRIGGER journal_update AFTER UPDATE ON slowwave.memory_state
+  REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_memory_state_update();
+
+CREATE FUNCTION slowwave.journal_memory_state_delete() RETURNS trigger LANGUAGE plpgsql AS $journal$
+BEGIN
+  IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
+    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_state', 'delete', jsonb_build_object('memory_id', n.memory_id), to_jsonb(n) - 'embedding', NULL
+    FROM old_rows n;
+  END IF;
+  RETURN NULL;
+END $journal$;
+CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.memory_state
+  REFERENCING OLD TABLE AS old_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_memory_state_delete();
+
+CREATE FUNCTION slowwave.journal_memory_embeddings_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
+BEGIN
+  IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
+    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_embeddings', 'update', row_key, before, after
+    FROM (SELECT n.tenant_id, n.scope_path, jsonb_build_object('memory_id', n.memory_id, 'model', n.model, 'aspect', n.aspect) AS row_key,
+                 CASE WHEN o.dimension IS DISTINCT FROM n.dimension THEN jsonb_build_object('dimension', o.dimension) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
+                 CASE WHEN o.dimension IS DISTINCT FROM n.dimension THEN jsonb_build_object('dimension', n.dimension) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+          FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.memory_id = o.memory_id AND n.model = o.model AND n.aspect = o.aspect) AS changed
+    WHERE before <> '{}'::jsonb;
+  END IF;
+  RETURN NULL;
+END $journal$;
+CREATE TRIGGER journal_update AFTER UPDATE ON slowwave.memory_embeddings
+  REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_memory_embeddings_update();
+
+CREATE FUNCTION slowwave.journal_memory_embeddings_delete() RETURNS trigger LANGUAGE plpgsql AS $journal$
+BEGIN
+  IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
+    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_embeddings', 'delete', jsonb_build_object('memory_id', n.memory_id, 'model', n.model, 'aspect', n.aspect), to_jsonb(n) - 'embedding', NULL
+    FROM old_rows n;
+  END IF;
+  RETURN NULL;
+END $journal$;
+CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.memory_embeddings
+  REFERENCING OLD TABLE AS old_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_memory_embeddings_delete();
+
+CREATE FUNCTION slowwave.journal_memory_accesses_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
+BEGIN
+  IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
+    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_accesses', 'update', row_key, before, after
+    FROM (SELECT n.tenant_id, n.scope_path, jsonb_build_object('id', n.id) AS row_key,
+                 CASE WHEN o.memory_id IS DISTINCT FROM n.memory_id THEN jsonb_build_object('memory_id', o.memory_id) ELSE '{}'::jsonb END || CASE WHEN o.kind IS DISTINCT FROM n.kind THEN jsonb_build_object('kind', o.kind) ELSE '{}'::jsonb END || CASE WHEN o.at IS DISTINCT FROM n.at THEN jsonb_build_object('at', o.at) ELSE '{}'::jsonb END || CASE WHEN o.external_id IS DISTINCT FROM n.external_id THEN jsonb_build_object('external_id', o.external_id) ELSE '{}'::jsonb END || CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run THEN jsonb_build_object('consumed_by_run', o.consumed_by_run) ELSE '{}'::jsonb END AS before,
+                 CASE WHEN o.memory_id IS DISTINCT FROM n.memory_id THEN jsonb_build_object('memory_id', n.memory_id) ELSE '{}'::jsonb END || CASE WHEN o.kind IS DISTINCT FROM n.kind THEN jsonb_build_object('kind', n.kind) ELSE '{}'::jsonb END || CASE WHEN o.at IS DISTINCT FROM n.at THEN jsonb_build_object('at', n.at) ELSE '{}'::jsonb END || CASE WHEN o.external_id IS DISTINCT FROM n.external_id THEN jsonb_build_object('external_id', n.external_id) ELSE '{}'::jsonb END || CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run THEN jsonb_build_object('consumed_by_run', n.consumed_by_run) ELSE '{}'::jsonb END AS after
+          FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.id = o.id) AS changed
+    WHERE before <> '{}'::jsonb;
+  END IF;
+  RETURN NULL;
+END $journal$;
+CREATE TRIGGER journal_update AFTER UPDATE ON slowwave.memory_accesses
+  REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_memory_accesses_update();
+
+CREATE FUNCTION slowwave.journal_memory_accesses_delete() RETURNS trigger LANGUAGE plpgsql AS $journal$
+BEGIN
+  IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
+    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_accesses', 'delete', jsonb_build_object('id', n.id), to_jsonb(n) - 'embedding', NULL
+    FROM old_rows n;
+  END IF;
+  RETURN NULL;
+END $journal$;
+CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.memory_accesses
+  REFERENCING OLD TABLE AS old_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_memory_accesses_delete();
+
+CREATE FUNCTION slowwave.journal_memory_edges_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
+BEGIN
+  IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
+    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_edges', 'update', row_key, before, after
+    FROM (SELECT n.tenant_id, n.scope_path, jsonb_build_object('id', n.id) AS row_key,
+                 CASE WHEN o.source_id IS DISTINCT FROM n.source_id THEN jsonb_build_object('source_id', o.source_id) ELSE '{}'::jsonb END || CASE WHEN o.target_id IS DISTINCT FROM n.target_id THEN jsonb_build_object('target_id', o.target_id) ELSE '{}'::jsonb END || CASE WHEN o.relationship IS DISTINCT FROM n.relationship THEN jsonb_build_object('relationship', o.relationship) ELSE '{}'::jsonb END || CASE WHEN o.kind IS DISTINCT FROM n.kind THEN jsonb_build_object('kind', o.kind) ELSE '{}'::jsonb END || CASE WHEN o.weight IS DISTINCT FROM n.weight THEN jsonb_build_object('weight', o.weight) ELSE '{}'::jsonb END || CASE WHEN o.evidence_count IS DISTINCT FROM n.evidence_count THEN jsonb_build_object('evidence_count', o.evidence_count) ELSE '{}'::jsonb END || CASE WHEN o.last_evidence_at IS DISTINCT FROM n.last_evidence_at THEN jsonb_build_object('last_evidence_at', o.last_evidence_at) ELSE '{}'::jsonb END || CASE WHEN o.status IS DISTINCT FROM n.status THEN jsonb_build_object('status', o.status) ELSE '{}'::jsonb END || CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at THEN jsonb_build_object('recorded_at', o.recorded_at) ELSE '{}'::jsonb END || CASE WHEN o.created_at IS DISTINCT FROM n.created_at THEN jsonb_build_object('created_at', o.created_at) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
+                 CASE WHEN o.source_id IS DISTINCT FROM n.source_id THEN jsonb_build_object('source_id', n.source_id) ELSE '{}'::jsonb END || CASE WHEN o.target_id IS DISTINCT FROM n.target_id THEN jsonb_build_object('target_id', n.target_id) ELSE '{}'::jsonb END || CASE WHEN o.relationship IS DISTINCT FROM n.relationship THEN jsonb_build_object('relationship', n.relationship) ELSE '{}'::jsonb END || CASE WHEN o.kind IS DISTINCT FROM n.kind THEN jsonb_build_object('kind', n.kind) ELSE '{}'::jsonb END || CASE WHEN o.weight IS DISTINCT FROM n.weight THEN jsonb_build_object('weight', n.weight) ELSE '{}'::jsonb END || CASE WHEN o.evidence_count IS DISTINCT FROM n.evidence_count THEN jsonb_build_object('evidence_count', n.evidence_count) ELSE '{}'::jsonb END || CASE WHEN o.last_evidence_at IS DISTINCT FROM n.last_evidence_at THEN jsonb_build_object('last_evidence_at', n.last_evidence_at) ELSE '{}'::jsonb END || CASE WHEN o.status IS DISTINCT FROM n.status THEN jsonb_build_object('status', n.status) ELSE '{}'::jsonb END || CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at THEN jsonb_build_object('recorded_at', n.recorded_at) ELSE '{}'::jsonb END || CASE WHEN o.created_at IS DISTINCT FROM n.created_at THEN jsonb_build_object('created_at', n.created_at) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+          FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.id = o.id) AS changed
+    WHERE before <> '{}'::jsonb;
+  END IF;
+  RETURN NULL;
+END $journal$;
+CREATE TRIGGER journal_update AFTER UPDATE ON slowwave.memory_edges
+  REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_memory_edges_update();
+
+CREATE FUNCTION slowwave.journal_memory_edges_delete() RETURNS trigger LANGUAGE plpgsql AS $journal$
+BEGIN
+  IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
+    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_edges', 'delete', jsonb_build_object('id', n.id), to_jsonb(n) - 'embedding', NULL
+    FROM old_rows n;
+  END IF;
+  RETURN NULL;
+END $journal$;
+CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.memory_edges
+  REFERENCING OLD TABLE AS old_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_memory_edges_delete();
+
+CREATE FUNCTION slowwave.journal_pending_connections_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
+BEGIN
+  IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
+    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'pending_connections', 'update', row_key, before, after
+    FROM (SELECT n.tenant_id, n.scope_path, jsonb_build_object('id', n.id) AS row_key,
+                 CASE WHEN o.source IS DISTINCT FROM n.source THEN jsonb_build_object('source', o.source) ELSE '{}'::jsonb END || CASE WHEN o.target IS DISTINCT FROM n.target THEN jsonb_build_object('target', o.target) ELSE '{}'::jsonb END || CASE WHEN o.relationship IS DISTINCT FROM n.relationship THEN jsonb_build_object('relationship', o.relationship) ELSE '{}'::jsonb END || CASE WHEN o.status IS DISTINCT FROM n.status THEN jsonb_build_object('status', o.status) ELSE '{}'::jsonb END || CASE WHEN o.at IS DISTINCT FROM n.at THEN jsonb_build_object('at', o.at) ELSE '{}'::jsonb END || CASE WHEN o.outcome IS DISTINCT FROM n.outcome THEN jsonb_build_object('outcome', o.outcome) ELSE '{}'::jsonb END || CASE WHEN o.reason IS DISTINCT FROM n.reason THEN jsonb_build_object('reason', o.reason) ELSE '{}'::jsonb END || CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run THEN jsonb_build_object('consumed_by_run', o.consumed_by_run) ELSE '{}'::jsonb END AS before,
+                 CASE WHEN o.source IS DISTINCT FROM n.source THEN jsonb_build_object('source', n.source) ELSE '{}'::jsonb END || CASE WHEN o.target IS DISTINCT FROM n.target THEN jsonb_build_object('target', n.target) ELSE '{}'::jsonb END || CASE WHEN o.relationship IS DISTINCT FROM n.relationship THEN jsonb_build_object('relationship', n.relationship) ELSE '{}'::jsonb END || CASE WHEN o.status IS DISTINCT FROM n.status THEN jsonb_build_object('status', n.status) ELSE '{}'::jsonb END || CASE WHEN o.at IS DISTINCT FROM n.at THEN jsonb_build_object('at', n.at) ELSE '{}'::jsonb END || CASE WHEN o.outcome IS DISTINCT FROM n.outcome THEN jsonb_build_object('outcome', n.outcome) ELSE '{}'::jsonb END || CASE WHEN o.reason IS DISTINCT FROM n.reason THEN jsonb_build_object('reason', n.reason) ELSE '{}'::jsonb END || CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run THEN jsonb_build_object('consumed_by_run', n.consumed_by_run) ELSE '{}'::jsonb END AS after
+          FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.id = o.id) AS changed
+    WHERE before <> '{}'::jsonb;
+  END IF;
+  RETURN NULL;
+END $journal$;
+CREATE TRIGGER journal_update AFTER UPDATE ON slowwave.pending_connections
+  REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_pending_connections_update();
+
+CREATE FUNCTION slowwave.journal_pending_connections_delete() RETURNS trigger LANGUAGE plpgsql AS $journal$
+BEGIN
+  IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
+    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'pending_connections', 'delete', jsonb_build_object('id', n.id), to_jsonb(n) - 'embedding', NULL
+    FROM old_rows n;
+  END IF;
+  RETURN NULL;
+END $journal$;
+CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.pending_connections
+  REFERENCING OLD TABLE AS old_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_pending_connections_delete();
+
+CREATE FUNCTION slowwave.journal_corrections_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
+BEGIN
+  IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
+    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'corrections', 'update', row_key, before, after
+    FROM (SELECT n.tenant_id, n.scope_path, jsonb_build_object('id', n.id) AS row_key,
+                 CASE WHEN o.memory_id IS DISTINCT FROM n.memory_id THEN jsonb_build_object('memory_id', o.memory_id) ELSE '{}'::jsonb END || CASE WHEN o.who IS DISTINCT FROM n.who THEN jsonb_build_object('who', o.who) ELSE '{}'::jsonb END || CASE WHEN o.at IS DISTINCT FROM n.at THEN jsonb_build_object('at', o.at) ELSE '{}'::jsonb END || CASE WHEN o.what IS DISTINCT FROM n.what THEN jsonb_build_object('what', o.what) ELSE '{}'::jsonb END || CASE WHEN o.outcome IS DISTINCT FROM n.outcome THEN jsonb_build_object('outcome', o.outcome) ELSE '{}'::jsonb END || CASE WHEN o.reasons IS DISTINCT FROM n.reasons THEN jsonb_build_object('reasons', o.reasons) ELSE '{}'::jsonb END || CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run THEN jsonb_build_object('consumed_by_run', o.consumed_by_run) ELSE '{}'::jsonb END AS before,
+                 CASE WHEN o.memory_id IS DISTINCT FROM n.memory_id THEN jsonb_build_object('memory_id', n.memory_id) ELSE '{}'::jsonb END || CASE WHEN o.who IS DISTINCT FROM n.who THEN jsonb_build_object('who', n.who) ELSE '{}'::jsonb END || CASE WHEN o.at IS DISTINCT FROM n.at THEN jsonb_build_object('at', n.at) ELSE '{}'::jsonb END || CASE WHEN o.what IS DISTINCT FROM n.what THEN jsonb_build_object('what', n.what) ELSE '{}'::jsonb END || CASE WHEN o.outcome IS DISTINCT FROM n.outcome THEN jsonb_build_object('outcome', n.outcome) ELSE '{}'::jsonb END || CASE WHEN o.reasons IS DISTINCT FROM n.reasons THEN jsonb_build_object('reasons', n.reasons) ELSE '{}'::jsonb END || CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run THEN jsonb_build_object('consumed_by_run', n.consumed_by_run) ELSE '{}'::jsonb END AS after
+          FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.id = o.id) AS changed
+    WHERE before <> '{}'::jsonb;
+  END IF;
+  RETURN NULL;
+END $journal$;
+CREATE TRIGGER journal_update AFTER UPDATE ON slowwave.corrections
+  REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_corrections_update();
+
+CREATE FUNCTION slowwave.journal_corrections_delete() RETURNS trigger LANGUAGE plpgsql AS $journal$
+BEGIN
+  IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
+    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'corrections', 'delete', jsonb_build_object('id', n.id), to_jsonb(n) - 'embedding', NULL
+    FROM old_rows n;
+  END IF;
+  RETURN NULL;
+END $journal$;
+CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.corrections
+  REFERENCING OLD TABLE AS old_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_corrections_delete();
+
+CREATE FUNCTION slowwave.journal_soul_profiles_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
+BEGIN
+  IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
+    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'soul_profiles', 'update', row_key, before, after
+    FROM (SELECT n.tenant_id, n.scope_path, jsonb_build_object('scope_path', n.scope_path, 'field', n.field) AS row_key,
+                 CASE WHEN o.value IS DISTINCT FROM n.value THEN jsonb_build_object('value', o.value) ELSE '{}'::jsonb END || CASE WHEN o.type IS DISTINCT FROM n.type THEN jsonb_build_object('type', o.type) ELSE '{}'::jsonb END || CASE WHEN o.previous IS DISTINCT FROM n.previous THEN jsonb_build_object('previous', o.previous) ELSE '{}'::jsonb END || CASE WHEN o.source IS DISTINCT FROM n.source THEN jsonb_build_object('source', o.source) ELSE '{}'::jsonb END || CASE WHEN o.at IS DISTINCT FROM n.at THEN jsonb_build_object('at', o.at) ELSE '{}'::jsonb END || CASE WHEN o.correction_id IS DISTINCT FROM n.correction_id THEN jsonb_build_object('correction_id', o.correction_id) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
+                 CASE WHEN o.value IS DISTINCT FROM n.value THEN jsonb_build_object('value', n.value) ELSE '{}'::jsonb END || CASE WHEN o.type IS DISTINCT FROM n.type THEN jsonb_build_object('type', n.type) ELSE '{}'::jsonb END || CASE WHEN o.previous IS DISTINCT FROM n.previous THEN jsonb_build_object('previous', n.previous) ELSE '{}'::jsonb END || CASE WHEN o.source IS DISTINCT FROM n.source THEN jsonb_build_object('source', n.source) ELSE '{}'::jsonb END || CASE WHEN o.at IS DISTINCT FROM n.at THEN jsonb_build_object('at', n.at) ELSE '{}'::jsonb END || CASE WHEN o.correction_id IS DISTINCT FROM n.correction_id THEN jsonb_build_object('correction_id', n.correction_id) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+          FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.scope_path = o.scope_path AND n.field = o.field) AS changed
+    WHERE before <> '{}'::jsonb;
+  END IF;
+  RETURN NULL;
+END $journal$;
+CREATE TRIGGER journal_update AFTER UPDATE ON slowwave.soul_profiles
+  REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_soul_profiles_update();
+
+CREATE FUNCTION slowwave.journal_soul_profiles_delete() RETURNS trigger LANGUAGE plpgsql AS $journal$
+BEGIN
+  IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
+    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'soul_profiles', 'delete', jsonb_build_object('scope_path', n.scope_path, 'field', n.field), to_jsonb(n) - 'embedding', NULL
+    FROM old_rows n;
+  END IF;
+  RETURN NULL;
+END $journal$;
+CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.soul_profiles
+  REFERENCING OLD TABLE AS old_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_soul_profiles_delete();
+
+CREATE FUNCTION slowwave.journal_triggers_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
+BEGIN
+  IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
+    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'triggers', 'update', row_key, before, after
+    FROM (SELECT n.tenant_id, n.scope_path, jsonb_build_object('id', n.id) AS row_key,
+                 CASE WHEN o.memory_id IS DISTINCT FROM n.memory_id THEN jsonb_build_object('memory_id', o.memory_id) ELSE '{}'::jsonb END || CASE WHEN o.condition IS DISTINCT FROM n.condition THEN jsonb_build_object('condition', o.condition) ELSE '{}'::jsonb END || CASE WHEN o.due_at IS DISTINCT FROM n.due_at THEN jsonb_build_object('due_at', o.due_at) ELSE '{}'::jsonb END || CASE WHEN o.recurrence IS DISTINCT FROM n.recurrence THEN jsonb_build_object('recurrence', o.recurrence) ELSE '{}'::jsonb END || CASE WHEN o.state IS DISTINCT FROM n.state THEN jsonb_build_object('state', o.state) ELSE '{}'::jsonb END || CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at THEN jsonb_build_object('recorded_at', o.recorded_at) ELSE '{}'::jsonb END || CASE WHEN o.resolved_at IS DISTINCT FROM n.resolved_at THEN jsonb_build_object('resolved_at', o.resolved_at) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
+                 CASE WHEN o.memory_id IS DISTINCT FROM n.memory_id THEN jsonb_build_object('memory_id', n.memory_id) ELSE '{}'::jsonb END || CASE WHEN o.condition IS DISTINCT FROM n.condition THEN jsonb_build_object('condition', n.condition) ELSE '{}'::jsonb END || CASE WHEN o.due_at IS DISTINCT FROM n.due_at THEN jsonb_build_object('due_at', n.due_at) ELSE '{}'::jsonb END || CASE WHEN o.recurrence IS DISTINCT FROM n.recurrence THEN jsonb_build_object('recurrence', n.recurrence) ELSE '{}'::jsonb END || CASE WHEN o.state IS DISTINCT FROM n.state THEN jsonb_build_object('state', n.state) ELSE '{}'::jsonb END || CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at THEN jsonb_build_object('recorded_at', n.recorded_at) ELSE '{}'::jsonb END || CASE WHEN o.resolved_at IS DISTINCT FROM n.resolved_at THEN jsonb_build_object('resolved_at', n.resolved_at) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+          FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.id = o.id) AS changed
+    WHERE before <> '{}'::jsonb;
+  END IF;
+  RETURN NULL;
+END $journal$;
+CREATE TRIGGER journal_update AFTER UPDATE ON slowwave.triggers
+  REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_triggers_update();
+
+CREATE FUNCTION slowwave.journal_triggers_delete() RETURNS trigger LANGUAGE plpgsql AS $journal$
+BEGIN
+  IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
+    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'triggers', 'delete', jsonb_build_object('id', n.id), to_jsonb(n) - 'embedding', NULL
+    FROM old_rows n;
+  END IF;
+  RETURN NULL;
+END $journal$;
+CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.triggers
+  REFERENCING OLD TABLE AS old_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_triggers_delete();
+
+CREATE FUNCTION slowwave.journal_harmonic_beliefs_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
+BEGIN
+  IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
+    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'harmonic_beliefs', 'update', row_key, before, after
+    FROM (SELECT n.tenant_id, n.scope_path, jsonb_build_object('belief_id', n.belief_id) AS row_key,
+                 CASE WHEN o.subject IS DISTINCT FROM n.subject THEN jsonb_build_object('subject', o.subject) ELSE '{}'::jsonb END || CASE WHEN o.predicate IS DISTINCT FROM n.predicate THEN jsonb_build_object('predicate', o.predicate) ELSE '{}'::jsonb END || CASE WHEN o.object IS DISTINCT FROM n.object THEN jsonb_build_object('object', o.object) ELSE '{}'::jsonb END || CASE WHEN o.content IS DISTINCT FROM n.content THEN jsonb_build_object('content', o.content) ELSE '{}'::jsonb END || CASE WHEN o.confidence IS DISTINCT FROM n.confidence THEN jsonb_build_object('confidence', o.confidence) ELSE '{}'::jsonb END || CASE WHEN o.provenance IS DISTINCT FROM n.provenance THEN jsonb_build_object('provenance', o.provenance) ELSE '{}'::jsonb END || CASE WHEN o.status IS DISTINCT FROM n.status THEN jsonb_build_object('status', o.status) ELSE '{}'::jsonb END || CASE WHEN o.status_reason IS DISTINCT FROM n.status_reason THEN jsonb_build_object('status_reason', o.status_reason) ELSE '{}'::jsonb END || CASE WHEN o.valid_from IS DISTINCT FROM n.valid_from THEN jsonb_build_object('valid_from', o.valid_from) ELSE '{}'::jsonb END || CASE WHEN o.valid_to IS DISTINCT FROM n.valid_to THEN jsonb_build_object('valid_to', o.valid_to) ELSE '{}'::jsonb END || CASE WHEN o.superseded_by_belief IS DISTINCT FROM n.superseded_by_belief THEN jsonb_build_object('superseded_by_belief', o.superseded_by_belief) ELSE '{}'::jsonb END || CASE WHEN o.cluster_id IS DISTINCT FROM n.cluster_id THEN jsonb_build_object('cluster_id', o.cluster_id) ELSE '{}'::jsonb END || CASE WHEN o.iteration IS DISTINCT FROM n.iteration THEN jsonb_build_object('iteration', o.iteration) ELSE '{}'::jsonb END || CASE WHEN o.model IS DISTINCT FROM n.model THEN jsonb_build_object('model', o.model) ELSE '{}'::jsonb END || CASE WHEN o.rules_version IS DISTINCT FROM n.rules_version THEN jsonb_build_object('rules_version', o.rules_version) ELSE '{}'::jsonb END || CASE WHEN o.model_call_key IS DISTINCT FROM n.model_call_key THEN jsonb_build_object('model_call_key', o.model_call_key) ELSE '{}'::jsonb END || CASE WHEN o.rationale IS DISTINCT FROM n.rationale THEN jsonb_build_object('rationale', o.rationale) ELSE '{}'::jsonb END || CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at THEN jsonb_build_object('recorded_at', o.recorded_at) ELSE '{}'::jsonb END || CASE WHEN o.created_at IS DISTINCT FROM n.created_at THEN jsonb_build_object('created_at', o.created_at) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
+                 CASE WHEN o.subject IS DISTINCT FROM n.subject THEN jsonb_build_object('subject', n.subject) ELSE '{}'::jsonb END || CASE WHEN o.predicate IS DISTINCT FROM n.predicate THEN jsonb_build_object('predicate', n.predicate) ELSE '{}'::jsonb END || CASE WHEN o.object IS DISTINCT FROM n.object THEN jsonb_build_object('object', n.object) ELSE '{}'::jsonb END || CASE WHEN o.content IS DISTINCT FROM n.content THEN jsonb_build_object('content', n.content) ELSE '{}'::jsonb END || CASE WHEN o.confidence IS DISTINCT FROM n.confidence THEN jsonb_build_object('confidence', n.confidence) ELSE '{}'::jsonb END || CASE WHEN o.provenance IS DISTINCT FROM n.provenance THEN jsonb_build_object('provenance', n.provenance) ELSE '{}'::jsonb END || CASE WHEN o.status IS DISTINCT FROM n.status THEN jsonb_build_object('status', n.status) ELSE '{}'::jsonb END || CASE WHEN o.status_reason IS DISTINCT FROM n.status_reason THEN jsonb_build_object('status_reason', n.status_reason) ELSE '{}'::jsonb END || CASE WHEN o.valid_from IS DISTINCT FROM n.valid_from THEN jsonb_build_object('valid_from', n.valid_from) ELSE '{}'::jsonb END || CASE WHEN o.valid_to IS DISTINCT FROM n.valid_to THEN jsonb_build_object('valid_to', n.valid_to) ELSE '{}'::jsonb END || CASE WHEN o.superseded_by_belief IS DISTINCT FROM n.superseded_by_belief THEN jsonb_build_object('superseded_by_belief', n.superseded_by_belief) ELSE '{}'::jsonb END || CASE WHEN o.cluster_id IS DISTINCT FROM n.cluster_id THEN jsonb_build_object('cluster_id', n.cluster_id) ELSE '{}'::jsonb END || CASE WHEN o.iteration IS DISTINCT FROM n.iteration THEN jsonb_build_object('iteration', n.iteration) ELSE '{}'::jsonb END || CASE WHEN o.model IS DISTINCT FROM n.model THEN jsonb_build_object('model', n.model) ELSE '{}'::jsonb END || CASE WHEN o.rules_version IS DISTINCT FROM n.rules_version THEN jsonb_build_object('rules_version', n.rules_version) ELSE '{}'::jsonb END || CASE WHEN o.model_call_key IS DISTINCT FROM n.model_call_key THEN jsonb_build_object('model_call_key', n.model_call_key) ELSE '{}'::jsonb END || CASE WHEN o.rationale IS DISTINCT FROM n.rationale THEN jsonb_build_object('rationale', n.rationale) ELSE '{}'::jsonb END || CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at THEN jsonb_build_object('recorded_at', n.recorded_at) ELSE '{}'::jsonb END || CASE WHEN o.created_at IS DISTINCT FROM n.created_at THEN jsonb_build_object('created_at', n.created_at) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+          FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.belief_id = o.belief_id) AS changed
+    WHERE before <> '{}'::jsonb;
+  END IF;
+  RETURN NULL;
+END $journal$;
+CREATE TRIGGER journal_update AFTER UPDATE ON slowwave.harmonic_beliefs
+  REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_harmonic_beliefs_update();
+
+CREATE FUNCTION slowwave.journal_harmonic_beliefs_delete() RETURNS trigger LANGUAGE plpgsql AS $journal$
+BEGIN
+  IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
+    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'harmonic_beliefs', 'delete', jsonb_build_object('belief_id', n.belief_id), to_jsonb(n) - 'embedding', NULL
+    FROM old_rows n;
+  END IF;
+  RETURN NULL;
+END $journal$;
+CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.harmonic_beliefs
+  REFERENCING OLD TABLE AS old_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_harmonic_beliefs_delete();
+
+CREATE FUNCTION slowwave.journal_belief_evidence_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
+BEGIN
+  IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
+    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'belief_evidence', 'update', row_key, before, after
+    FROM (SELECT n.tenant_id, n.scope_path, jsonb_build_object('belief_id', n.belief_id, 'memory_id', n.memory_id, 'role', n.role) AS row_key,
+                 CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
+                 CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+          FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.belief_id = o.belief_id AND n.memory_id = o.memory_id AND n.role = o.role) AS changed
+    WHERE before <> '{}'::jsonb;
+  END IF;
+  RETURN NULL;
+END $journal$;
+CREATE TRIGGER journal_update AFTER UPDATE ON slowwave.belief_evidence
+  REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_belief_evidence_update();
+
+CREATE FUNCTION slowwave.journal_belief_evidence_delete() RETURNS trigger LANGUAGE plpgsql AS $journal$
+BEGIN
+  IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
+    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'belief_evidence', 'delete', jsonb_build_object('belief_id', n.belief_id, 'memory_id', n.memory_id, 'role', n.role), to_jsonb(n) - 'embedding', NULL
+    FROM old_rows n;
+  END IF;
+  RETURN NULL;
+END $journal$;
+CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.belief_evidence
+  REFERENCING OLD TABLE AS old_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_belief_evidence_delete();
+
+CREATE FUNCTION slowwave.journal_belief_embeddings_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
+BEGIN
+  IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
+    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'belief_embeddings', 'update', row_key, before, after
+    FROM (SELECT n.tenant_id, n.scope_path, jsonb_build_object('belief_id', n.belief_id, 'model', n.model) AS row_key,
+                 CASE WHEN o.dimension IS DISTINCT FROM n.dimension THEN jsonb_build_object('dimension', o.dimension) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
+                 CASE WHEN o.dimension IS DISTINCT FROM n.dimension THEN jsonb_build_object('dimension', n.dimension) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+          FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.belief_id = o.belief_id AND n.model = o.model) AS changed
+    WHERE before <> '{}'::jsonb;
+  END IF;
+  RETURN NULL;
+END $journal$;
+CREATE TRIGGER journal_update AFTER UPDATE ON slowwave.belief_embeddings
+  REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_belief_embeddings_update();
+
+CREATE FUNCTION slowwave.journal_belief_embeddings_delete() RETURNS trigger LANGUAGE plpgsql AS $journal$
+BEGIN
+  IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
+    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'belief_embeddings', 'delete', jsonb_build_object('belief_id', n.belief_id, 'model', n.model), to_jsonb(n) - 'embedding', NULL
+    FROM old_rows n;
+  END IF;
+  RETURN NULL;
+END $journal$;
+CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.belief_embeddings
+  REFERENCING OLD TABLE AS old_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_belief_embeddings_delete();
+
+CREATE FUNCTION slowwave.journal_harmonize_queue_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
+BEGIN
+  IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
+    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'harmonize_queue', 'update', row_key, before, after
+    FROM (SELECT n.tenant_id, n.scope_path, jsonb_build_object('memory_id', n.memory_id) AS row_key,
+                 CASE WHEN o.enqueued_at IS DISTINCT FROM n.enqueued_at THEN jsonb_build_object('enqueued_at', o.enqueued_at) ELSE '{}'::jsonb END || CASE WHEN o.reason IS DISTINCT FROM n.reason THEN jsonb_build_object('reason', o.reason) ELSE '{}'::jsonb END || CASE WHEN o.harmonized_by_run IS DISTINCT FROM n.harmonized_by_run THEN jsonb_build_object('harmonized_by_run', o.harmonized_by_run) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
+                 CASE WHEN o.enqueued_at IS DISTINCT FROM n.enqueued_at THEN jsonb_build_object('enqueued_at', n.enqueued_at) ELSE '{}'::jsonb END || CASE WHEN o.reason IS DISTINCT FROM n.reason THEN jsonb_build_object('reason', n.reason) ELSE '{}'::jsonb END || CASE WHEN o.harmonized_by_run IS DISTINCT FROM n.harmonized_by_run THEN jsonb_build_object('harmonized_by_run', n.harmonized_by_run) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+          FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.memory_id = o.memory_id) AS changed
+    WHERE before <> '{}'::jsonb;
+  END IF;
+  RETURN NULL;
+END $journal$;
+CREATE TRIGGER journal_update AFTER UPDATE ON slowwave.harmonize_queue
+  REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_harmonize_queue_update();
+
+CREATE FUNCTION slowwave.journal_harmonize_queue_delete() RETURNS trigger LANGUAGE plpgsql AS $journal$
+BEGIN
+  IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
+    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'harmonize_queue', 'delete', jsonb_build_object('memory_id', n.memory_id), to_jsonb(n) - 'embedding', NULL
+    FROM old_rows n;
+  END IF;
+  RETURN NULL;
+END $journal$;
+CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.harmonize_queue
+  REFERENCING OLD TABLE AS old_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_harmonize_queue_delete();
+
+CREATE FUNCTION slowwave.journal_decisions_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
+BEGIN
+  IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
+    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'decisions', 'update', row_key, before, after
+    FROM (SELECT n.tenant_id, n.scope_path, jsonb_build_object('scope_path', n.scope_path, 'decision_key', n.decision_key) AS row_key,
+                 CASE WHEN o.phase IS DISTINCT FROM n.phase THEN jsonb_build_object('phase', o.phase) ELSE '{}'::jsonb END || CASE WHEN o.verdict IS DISTINCT FROM n.verdict THEN jsonb_build_object('verdict', o.verdict) ELSE '{}'::jsonb END || CASE WHEN o.members IS DISTINCT FROM n.members THEN jsonb_build_object('members', o.members) ELSE '{}'::jsonb END || CASE WHEN o.rules_version IS DISTINCT FROM n.rules_version THEN jsonb_build_object('rules_version', o.rules_version) ELSE '{}'::jsonb END || CASE WHEN o.run_id IS DISTINCT FROM n.run_id THEN jsonb_build_object('run_id', o.run_id) ELSE '{}'::jsonb END || CASE WHEN o.decided_at IS DISTINCT FROM n.decided_at THEN jsonb_build_object('decided_at', o.decided_at) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
+                 CASE WHEN o.phase IS DISTINCT FROM n.phase THEN jsonb_build_object('phase', n.phase) ELSE '{}'::jsonb END || CASE WHEN o.verdict IS DISTINCT FROM n.verdict THEN jsonb_build_object('verdict', n.verdict) ELSE '{}'::jsonb END || CASE WHEN o.members IS DISTINCT FROM n.members THEN jsonb_build_object('members', n.members) ELSE '{}'::jsonb END || CASE WHEN o.rules_version IS DISTINCT FROM n.rules_version THEN jsonb_build_object('rules_version', n.rules_version) ELSE '{}'::jsonb END || CASE WHEN o.run_id IS DISTINCT FROM n.run_id THEN jsonb_build_object('run_id', n.run_id) ELSE '{}'::jsonb END || CASE WHEN o.decided_at IS DISTINCT FROM n.decided_at THEN jsonb_build_object('decided_at', n.decided_at) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+          FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.scope_path = o.scope_path AND n.decision_key = o.decision_key) AS changed
+    WHERE before <> '{}'::jsonb;
+  END IF;
+  RETURN NULL;
+END $journal$;
+CREATE TRIGGER journal_update AFTER UPDATE ON slowwave.decisions
+  REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_decisions_update();
+
+CREATE FUNCTION slowwave.journal_decisions_delete() RETURNS trigger LANGUAGE plpgsql AS $journal$
+BEGIN
+  IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
+    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'decisions', 'delete', jsonb_build_object('scope_path', n.scope_path, 'decision_key', n.decision_key), to_jsonb(n) - 'embedding', NULL
+    FROM old_rows n;
+  END IF;
+  RETURN NULL;
+END $journal$;
+CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.decisions
+  REFERENCING OLD TABLE AS old_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_decisions_delete();
+
+GRANT USAGE ON SCHEMA slowwave TO slowwave_app, slowwave_operator;
+
+GRANT USAGE ON ALL SEQUENCES IN SCHEMA slowwave TO slowwave_app;
+

@@ -1,0 +1,35 @@
+"""One run a scope at a time: session-level advisory locks that end with the process that holds them.
+
+A lock row with a lease would keep a scope busy after a crash until the lease ran out; Postgres ends an
+advisory lock when the connection of a killed process closes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from sqlalchemy import text
+
+from memory_core.database.engine import Database
+from memory_core.scope import TenantScope
+
+_LOCK = text(
+    "SELECT name, pg_try_advisory_lock(hashtextextended('slowwave:' || name, 0)) AS held FROM unnest(CAST(:names AS text[])) AS name"
+)
+_UNLOCK = text(
+    "SELECT pg_advisory_unlock(hashtextextended('slowwave:' || name, 0)) FROM unnest(CAST(:names AS text[])) AS name"
+)
+
+
+@asynccontextmanager
+async def held_scopes(database: Database, scopes: Sequence[TenantScope]) -> AsyncIterator[frozenset[TenantScope]]:
+    """Hold as many of the scopes as are free; yields those, the rest are busy."""
+    by_name = {scope.scope_path: scope for scope in scopes}
+    async with database.lock_connection() as connection:
+        rows = (await connection.execute(_LOCK, {"names": sorted(by_name)})).all()
+        held = [row.name for row in rows if row.held]
+        try:
+            yield frozenset(by_name[name] for name in held)
+        finally:
+            await connection.execute(_UNLOCK, {"names": held})

@@ -1,0 +1,129 @@
+"""The dry run: the same steps in transactions that are rolled back.
+
+Steps run one after another in one transaction. Where a step needs a model's answer, the transaction is rolled
+back first, the model is asked with none open, and everything is replayed with the answer at hand. When all
+answers are there, the last replay's changes are read as the diff, and it too is rolled back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memory_core.database.engine import Database
+from memory_core.database.scoped import ScopedConnection
+from memory_core.errors import GuardTripped
+from memory_core.runs.advance import StepResult
+from memory_core.runs.changes import changes_of
+from memory_core.runs.context import RunContext, Step
+from memory_core.runs.ledger import ISOLATION, describe
+from memory_core.runs.outcome import StepOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a run would do.
+
+    Attributes:
+        results: one a step, in order.
+        changes: `changed` and `created` rows as `changes.changes_of` lists them.
+        refusal: why a guard would refuse the run; None where none would.
+    """
+
+    results: tuple[StepResult, ...]
+    changes: dict[str, list[dict[str, Any]]]
+    refusal: dict[str, Any] | None = None
+
+    @property
+    def status(self) -> str:
+        """What the run's status would be."""
+        if self.refusal is not None:
+            return "refused"
+        failed = [result for result in self.results if result.status != "done"]
+        return "applied" if not failed else "failed" if len(failed) == len(self.results) else "partial"
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    step: Step
+    request: Any
+
+
+async def preview(database: Database, context: RunContext, steps: Sequence[Step]) -> Preview:
+    """Find out what the steps would do; nothing of the scope is changed."""
+    answers: dict[str, Any] = {}
+    while True:
+        async with database.scoped(context.run.scope, context.run.binding(""), isolation=ISOLATION) as connection:
+            found = await _replay(connection, context, steps, answers)
+        if isinstance(found, Preview):
+            return found
+        assert found.step.call is not None
+        answers[found.step.name] = await found.step.call(found.request, context, database)
+
+
+async def record_preview(
+    database: Database, context: RunContext, found: Preview, report: dict[str, Any], *, requested_by: str
+) -> str:
+    """Keep the preview as a run of its own, whose diff can be shown later. Returns its id."""
+    run = context.run
+    async with database.scoped(run.scope) as connection:
+        ordinal = await connection.scalar(
+            "SELECT count(*) FROM runs WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND dry_run"
+        )
+        preview_id = run.scope.derived_id("preview", str(run.id), str(ordinal))
+        await connection.execute(
+            "INSERT INTO runs (tenant_id, id, scope_path, kind, as_of, status, dry_run, ordinal, parameters, parameters_hash, report, error, "
+            "requested_by, finished_at) VALUES (:tenant_id, CAST(:id AS uuid), :scope_path, :kind, CAST(:time AS timestamptz), 'previewed', true, :ordinal, "
+            "CAST(:parameters AS jsonb), '', CAST(:report AS jsonb), CAST(:error AS jsonb), :requested_by, clock_timestamp())",
+            id=preview_id,
+            kind=run.kind,
+            time=run.as_of,
+            ordinal=ordinal,
+            parameters=json.dumps(dict(run.parameters)),
+            report=json.dumps({**report, "diff": found.changes}, default=str),
+            error=None if found.refusal is None else json.dumps(found.refusal, default=str),
+            requested_by=requested_by,
+        )
+        await connection.commit()
+    return str(preview_id)
+
+
+async def _replay(
+    connection: ScopedConnection, context: RunContext, steps: Sequence[Step], answers: dict[str, Any]
+) -> Preview | _Question:
+    results: list[StepResult] = []
+    failed: set[str] = set()
+    for step in steps:
+        await connection.enter_step(step.name)
+        missing = sorted(set(step.needs) & failed)
+        if missing:
+            failed.add(step.name)
+            reason = f"left out, because it needs {', '.join(missing)}, which failed"
+            results.append(StepResult(step.name, "skipped", StepOutcome(reason=reason)))
+            continue
+        try:
+            async with connection.raw.begin_nested():
+                if step.read is not None and step.name not in answers:
+                    return _Question(step, await step.read(connection, context))
+                results.append(StepResult(step.name, "done", await _write(connection, context, step, answers)))
+        except GuardTripped as error:
+            results.append(StepResult(step.name, "failed", error=describe(error)))
+            return Preview(tuple(results), {"changed": [], "created": []}, refusal=describe(error))
+        except Exception as error:  # a real run goes on after a failed step, so its preview does too
+            failed.add(step.name)
+            results.append(StepResult(step.name, "failed", error=describe(error)))
+    return Preview(tuple(results), await changes_of(connection, context.run.id))
+
+
+async def _write(connection: ScopedConnection, context: RunContext, step: Step, answers: dict[str, Any]) -> StepOutcome:
+    answer = answers.get(step.name)
+    if step.parts is not None and step.write_part is not None:
+        outcomes = []
+        for part in await step.parts(connection, context):
+            await connection.enter_step(f"{step.name}:{part}")
+            outcomes.append(await step.write_part(connection, context, part))
+        await connection.enter_step(step.name)
+        answer = tuple(outcomes)
+    return await step.write(connection, context, answer)
