@@ -51,9 +51,7 @@ class Candidate:
 
     def __post_init__(self) -> None:
         if self.observed_at.tzinfo is None:
-            raise InvalidTime(
-                f"The observed time of memory {self.memory_id} has no timezone.", hint="Give it as UTC."
-            )
+            raise InvalidTime(f"The observed time of memory {self.memory_id} has no timezone.", hint="Give it as UTC.")
 
     @property
     def has_triple(self) -> bool:

@@ -52,7 +52,9 @@ class Conflict:
     reason: str
 
 
-def find_conflicts(belief_slots: Sequence[Slot | None], evidence_slots: Sequence[Sequence[Slot | None]]) -> list[Conflict]:
+def find_conflicts(
+    belief_slots: Sequence[Slot | None], evidence_slots: Sequence[Sequence[Slot | None]]
+) -> list[Conflict]:
     """Beliefs that contradict one another or the evidence they cite, whatever their cosine.
 
     Args:

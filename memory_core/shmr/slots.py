@@ -15,32 +15,40 @@ from dataclasses import dataclass, field
 
 from memory_core.shmr.candidates import Candidate
 
+
+def _words_of(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # English function words: they carry grammar, not content. A relation phrase may end in one, a subject may not be one.
-AUXILIARIES = frozenset(
-    "is are was were be been am has have had do does did can could will would shall should may might must".split()
+AUXILIARIES = _words_of(
+    "is are was were be been am has have had do does did can could will would shall should may might must"
 )
-FUNCTION_WORDS = AUXILIARIES | frozenset(
+FUNCTION_WORDS = AUXILIARIES | _words_of(
     "a an the of in on at to for from by with as into onto about over under between through and or that which who "
-    "whom whose where when than then so".split()
+    "whom whose where when than then so"
 )
-PERSONS = frozenset("i me my mine we us our ours".split())
-PRONOUNS = frozenset("he she it they him her his its their this that these those there here you your someone".split())
+PERSONS = _words_of("i me my mine we us our ours")
+PRONOUNS = _words_of("he she it they him her his its their this that these those there here you your someone")
 
 # Relations that hold one value at a time, and words of relations that hold many. Both are a beginning: what the
 # tenant's own text shows (`LearnedPhrases`) is asked first.
-SINGLE_VALUED = tuple(
-    "live in|live at|reside in|work at|work for|report to|married to|engaged to|born in|born on|based in|located in|"
-    "employed by|owned by|led by|headquartered in|scheduled for|scheduled on|planned for|due on|favourite|favorite|"
-    "preferred|current|primary|default".split("|")
+SINGLE_VALUED = re.compile(
+    r"\b(?:live in|live at|reside in|work at|work for|report to|married to|engaged to|born in|born on|based in|"
+    r"located in|employed by|owned by|led by|headquartered in|scheduled for|scheduled on|planned for|due on|"
+    r"favourite|favorite|preferred|current|primary|default)\b"
 )
-MANY_VALUED = frozenset(
+MANY_VALUED = _words_of(
     "is like love enjoy hate dislike prefer speak know play have has own use visit read watch eat drink want need "
     "allergic allergy interested interest hobby hobbie skill friend sibling child children pet tag topic goal member "
-    "support include contain mention attend met meet said say stated related learn try buy bought".split()
+    "support include contain mention attend met meet said say stated related learn try buy bought preference note fact "
+    "detail comment alias medication ingredient dependency award contact requirement risk project book movie film song "
+    "game sport instrument degree event task food place trip colleague customer client issue feature product device"
 )
-_INVARIABLE = frozenset("is has was does this its always perhaps".split())
+_INVARIABLE = _words_of("is has was does this its always perhaps")
 
-_MONTH_NAMES = "january february march april may june july august september october november december".split()
+_MONTH_NAMES = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
+                "november", "december")  # fmt: skip
 _MONTHS = {name[:length]: f"{i:02d}" for i, name in enumerate(_MONTH_NAMES, 1) for length in (3, len(name))}
 _MONTH = "(" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")\.?"
 _DAY = r"(\d{1,2})(?:st|nd|rd|th)?"
@@ -50,10 +58,9 @@ _MONTH_DAY = re.compile(rf"\b{_MONTH}\s+{_DAY}\b{_YEAR}")
 _TWELVE_HOUR = re.compile(r"\b(\d{1,2})(?:[:.](\d{2}))?\s*([ap])\.?m\b\.?")
 _CLOCK = re.compile(r"\b(\d):(\d{2})\b")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-_NUMBERS = {
-    word: str(number)
-    for number, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())
-}
+_SMALL_NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+                  "twelve")  # fmt: skip
+_NUMBERS = {word: str(number) for number, word in enumerate(_SMALL_NUMBERS)}
 _UNITS = {"kilometres": "km", "kilometers": "km", "kilograms": "kg", "percent": "%", "per cent": "%", "euros": "eur",
           "euro": "eur", "dollars": "usd", "hours": "hour", "minutes": "minute", "days": "day"}  # fmt: skip
 _WORD_VALUES = re.compile(r"\b(" + "|".join(sorted(_NUMBERS | _UNITS, key=len, reverse=True)) + r")\b")
@@ -139,7 +146,7 @@ class LearnedPhrases:
 def normalise(text: str) -> str:
     """Text in one form: NFC, case folded, single spaces, without a leading article or trailing punctuation."""
     folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold().replace("’", "'"))
-    return _ARTICLE.sub("", " ".join(folded.split()).strip(" .,;:!?\"“”")).strip()
+    return _ARTICLE.sub("", " ".join(folded.split()).strip(' .,;:!?"“”')).strip()
 
 
 def normalise_value(text: str) -> str:
@@ -159,7 +166,7 @@ def split_negation(text: str) -> tuple[str, bool]:
 
 
 def normalise_predicate(text: str) -> str:
-    """A relation in one form: `lives_in`, "lives in" and "live in" are the same; so are "deadline is" and "deadline"."""
+    """A relation in one form: `lives_in`, "lives in" and "live in" are the same; "deadline is" and "deadline" too."""
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text).replace("_", " ").replace("-", " ")
     words = [_stem(word) for word in normalise(spaced).split()]
     while len(words) > 1 and words[0] in ("is", "are"):
@@ -192,9 +199,8 @@ def slot_of(candidate: Candidate, learned: LearnedPhrases | None = None) -> Slot
     subject carries the source.
     """
     if candidate.has_triple:
-        assert candidate.subject and candidate.predicate and candidate.object
-        parts = candidate.subject, candidate.predicate, candidate.object
-        hint = values_of_relation(candidate.predicate, named=True)
+        parts = candidate.subject or "", candidate.predicate or "", candidate.object or ""
+        hint = values_of_relation(parts[1], named=True)
     else:
         found = _parse(candidate.content, learned) if learned else None
         if found is None:
@@ -214,6 +220,9 @@ def slot_of(candidate: Candidate, learned: LearnedPhrases | None = None) -> Slot
         value_affirmed = split_negation(candidate.content)[1]
     value, qualifier = _split_qualifier(normalise_value(text))
     key = normalise_predicate(predicate)
+    if key in ("is", "was") and any(map(str.isdigit, value)):
+        # "X is <quality>" may hold many times over; two measures of X may not, but a guess it remains.
+        hint = None
     if not value or not key:
         return None
     return Slot(subject, key, value, affirmed == value_affirmed, qualifier, True if addition else hint)
@@ -231,10 +240,12 @@ def values_of_relation(predicate: str, *, named: bool) -> bool | None:
     if "of" in words and "the" in words[: words.index("of")]:
         # "plays the position of": the definite noun names the relation, whatever its verb.
         words = words[words.index("the") + 1 :]
-    phrase = f" {' '.join(words)} "
-    if any(f" {single} " in phrase for single in SINGLE_VALUED) or (words[0] == "prefer" and len(words) > 1 and named):
+    while words and words[-1] in ("a", "an", "the"):
+        del words[-1]
+    if SINGLE_VALUED.search(" ".join(words)) or (words[:1] == ["prefer"] and len(words) > 1 and named):
         return False
-    if words and (words[-1] in MANY_VALUED or [w for w in words if w not in FUNCTION_WORDS][-1:] == ["allergic"]):
+    content = [word for word in words if word not in FUNCTION_WORDS]
+    if words and (words[-1] in MANY_VALUED or (words[-1] in FUNCTION_WORDS and content[-1:] == ["allergic"])):
         return True
     if MANY_VALUED.intersection(words) or not named or not words:
         return None
@@ -300,7 +311,7 @@ def _breaks_off(frame: Frame, seen: Mapping[Frame, int]) -> bool:
 
 def _readings(words: list[str], frequent: frozenset[str]) -> Iterator[tuple[Frame, str, str]]:
     keys = [_key(word) for word in words]
-    literal = [key in frequent and (word[0].islower() or i == 0) for i, (word, key) in enumerate(zip(words, keys, strict=True))]
+    literal = [key in frequent and (i == 0 or words[i][0].islower()) for i, key in enumerate(keys)]
     auxiliary = next((i for i, key in enumerate(keys) if key in AUXILIARIES), None)
     for start in range(min(5, len(words) - 2)):
         if start and (not literal[start - 1] or keys[start - 1] in AUXILIARIES):
@@ -357,7 +368,7 @@ def _aligned(words: list[str], beginnings: frozenset[tuple[str, ...]]) -> tuple[
 
 
 def _words(content: str) -> list[str]:
-    text = " ".join(unicodedata.normalize("NFC", content).split()).strip(" .!?\"“”")
+    text = " ".join(unicodedata.normalize("NFC", content).split()).strip(' .!?"“”')
     if _INSIDE_SENTENCES.search(text) and len(text.split()) > LONGEST_SENTENCE // 2:
         return []
     words = split_negation(text)[0].split()
@@ -386,3 +397,16 @@ def _split_qualifier(value: str) -> tuple[str, str | None]:
 
 def _date(year: str | None, month: str, day: str) -> str:
     return f"{year}-{_MONTHS[month]}-{int(day):02d}" if year else f"{_MONTHS[month]}-{int(day):02d}"
+
+
+def same_words(first: str, second: str) -> bool:
+    """Whether two normalised texts hold the same words but for articles, with at most one part moved to the front.
+
+    Moving one part keeps who does what to whom: "every monday alice runs" / "alice runs every monday", but not
+    "alice trusts bob" / "bob trusts alice".
+    """
+    articles = ("a", "an", "the")
+    left, right = (
+        [_key(word.strip(",;")) for word in text.split() if word not in articles] for text in (first, second)
+    )
+    return len(left) == len(right) and any(left[i:] + left[:i] == right for i in range(max(len(left), 1)))

@@ -1,0 +1,374 @@
+"""The harmonizer without a model: duplicates, updates and contradictions decided by fixed rules, or left contested.
+
+Inside one slot, equal statements are duplicates; different ones conflict unless they are about different times, add
+detail, or belong to a relation that holds many values. A conflict is decided by explicit correction, then observed
+time, then independent support (specificity has been settled before: the more detailed of two compatible values stays).
+What these do not decide becomes a contested belief: a wrong retirement costs more than an open question.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import pairwise
+from uuid import UUID
+
+from memory_core.shmr.candidates import Candidate
+from memory_core.shmr.components import Vectors
+from memory_core.shmr.decisions import BeliefProposal, ClusterDecision, Rejected, Supersede, SupersedeReason
+from memory_core.shmr.settings import ShmrSettings
+from memory_core.shmr.slots import Slot, compatible, normalise_value, same_words, split_negation
+
+RULES_VERSION = 1
+"""Stored with every decision; raised when a rule changes. New rules do not decide old clusters again by themselves."""
+
+CLEARLY_LATER = timedelta(minutes=1)
+"""Two statements closer in time than this have no order."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    candidate: Candidate
+    slot: Slot
+
+    @property
+    def id(self) -> UUID:
+        return self.candidate.memory_id
+
+
+@dataclass(slots=True)
+class _Side:
+    """Statements of one slot that say the same thing; `items` in order of time."""
+
+    items: list[_Item]
+
+    @property
+    def slot(self) -> Slot:
+        return max((item.slot for item in self.items), key=lambda slot: (len(slot.value), slot.value))
+
+    @property
+    def first(self) -> _Item:
+        return self.items[0]
+
+    @property
+    def last(self) -> _Item:
+        return self.items[-1]
+
+    @property
+    def own(self) -> list[_Item]:
+        return [item for item in self.items if not item.candidate.read_only]
+
+    @property
+    def by_person(self) -> bool:
+        return any(item.candidate.by_person for item in self.items)
+
+    @property
+    def sources(self) -> int:
+        return len({item.candidate.source for item in self.items})
+
+    @property
+    def values(self) -> int:
+        return len({item.slot.value for item in self.items})
+
+    @property
+    def confidence(self) -> float:
+        return max(item.candidate.confidence for item in self.items)
+
+    @property
+    def kept(self) -> _Item:
+        """What stands for the side: a correction, then confirmed, most detailed, earliest; a parent scope's last."""
+        value = self.slot.value
+        return min(
+            self.own or self.items,
+            key=lambda item: (
+                item.candidate.corrects is None,
+                not item.candidate.confirmed,
+                item.slot.value != value,
+                item.candidate.observed_at,
+                str(item.id),
+            ),
+        )
+
+    @property
+    def ids(self) -> tuple[UUID, ...]:
+        return tuple(item.id for item in self.items)
+
+
+@dataclass(slots=True)
+class _Decisions:
+    supersedes: dict[UUID, Supersede] = field(default_factory=dict)
+    beliefs: list[BeliefProposal] = field(default_factory=list)
+    rejected: list[Rejected] = field(default_factory=list)
+
+    def supersede(self, losers: Iterable[Candidate], winner: Candidate, reason: SupersedeReason, because: str) -> None:
+        for loser in losers:
+            if loser.memory_id != winner.memory_id and not loser.read_only and loser.memory_id not in self.supersedes:
+                self.supersedes[loser.memory_id] = Supersede(loser.memory_id, winner.memory_id, reason, because)
+
+
+def harmonize_by_rules(
+    members: Sequence[Candidate],
+    slots: Sequence[Slot | None],
+    vectors: Vectors | None,
+    settings: ShmrSettings,
+) -> ClusterDecision:
+    """Decide one cluster. The same members give the same decision, in whatever order they come.
+
+    Args:
+        members: n memories; those that are `read_only` support and contradict but are never superseded.
+        slots: n slots; of a memory without one only duplicates are found.
+        vectors: shape (n, d), rows of length 1: the members' content vectors; None to compare by words alone.
+        settings: `duplicate_threshold` and `max_beliefs_per_cluster` are used.
+    """
+    order = sorted(range(len(members)), key=lambda i: (members[i].observed_at, str(members[i].memory_id)))
+    decisions = _Decisions()
+    corrections = _explicit_corrections([members[i] for i in order], decisions)
+    _free_text_duplicates(order, members, slots, vectors, settings.duplicate_threshold, decisions)
+    groups: dict[tuple[str, str, str], list[_Item]] = defaultdict(list)
+    for i in order:
+        slot = slots[i]
+        if slot is not None:
+            groups[(*slot.key, slot.qualifier or "")].append(_Item(members[i], slot))
+    for key in sorted(groups):
+        if len(groups[key]) > 1:
+            _settle(groups[key], corrections, decisions)
+    beliefs = sorted(
+        decisions.beliefs,
+        key=lambda b: (-len(b.supports) - len(b.contradicts) - len(b.superseded), b.subject, b.predicate, b.object),
+    )
+    most = settings.max_beliefs_per_cluster
+    too_many = [Rejected(belief.content, f"more than {most} beliefs in one cluster") for belief in beliefs[most:]]
+    return ClusterDecision(
+        supersedes=tuple(sorted(decisions.supersedes.values(), key=lambda each: str(each.loser))),
+        beliefs=tuple(beliefs[:most]),
+        rejected=(*decisions.rejected, *too_many),
+        outcome="decided" if decisions.supersedes or beliefs else "nothing_to_say",
+    )
+
+
+def _explicit_corrections(members: list[Candidate], decisions: _Decisions) -> dict[UUID, UUID]:
+    """What each corrected memory was corrected by; the later correction where there are several."""
+    by_id = {member.memory_id: member for member in members}
+    corrected = {m.corrects: m.memory_id for m in members if m.corrects in by_id and m.corrects is not None}
+    for target, winner in list(corrected.items()):
+        if by_id[target].corrects == winner or target == winner:
+            decisions.rejected.append(Rejected(str(target), "two memories correct each other, or one itself"))
+            corrected.pop(target)
+            continue
+        decisions.supersede([by_id[target]], by_id[winner], "correction", "explicitly corrected")
+    return corrected
+
+
+def _free_text_duplicates(
+    order: list[int],
+    members: Sequence[Candidate],
+    slots: Sequence[Slot | None],
+    vectors: Vectors | None,
+    threshold: float,
+    decisions: _Decisions,
+) -> None:
+    texts = {i: (normalise_value(members[i].content), split_negation(members[i].content)[1]) for i in order}
+    # A memory with a slot stays before one without, then the most trusted, then the earliest.
+    ranked = sorted(order, key=lambda i: (not members[i].by_person, slots[i] is None, members[i].read_only))
+    for position, loser in enumerate(ranked):
+        if slots[loser] is not None or members[loser].memory_id in decisions.supersedes:
+            continue
+        for winner in ranked[:position]:
+            if members[winner].memory_id in decisions.supersedes or not _same_speaker(members[winner], members[loser]):
+                continue
+            alike = vectors is not None and float(vectors[winner] @ vectors[loser]) >= threshold
+            if texts[winner] == texts[loser]:
+                decisions.supersede([members[loser]], members[winner], "duplicate", "the same text")
+            elif alike and texts[winner][1] == texts[loser][1] and same_words(texts[winner][0], texts[loser][0]):
+                decisions.supersede([members[loser]], members[winner], "duplicate", "the same words in another order")
+
+
+def _same_speaker(first: Candidate, second: Candidate) -> bool:
+    personal = {"i", "my", "me", "we", "our", "i'm", "i've", "i'll", "i'd"}
+    return first.source == second.source or not personal.intersection(normalise_value(first.content).split())
+
+
+def _settle(items: list[_Item], corrections: dict[UUID, UUID], decisions: _Decisions) -> None:
+    """Decide the statements of one slot and one time."""
+    gone = {item.id for item in items if item.id in decisions.supersedes}
+    sides = _sides([item for item in items if item.id not in gone])
+    many = _many_values(sides)
+    contested: list[_Side] = []
+    winners = list(sides)
+    overridden: dict[int, list[_Side]] = defaultdict(list)
+    for conflict in _conflicts(sides, many):
+        winner, reason, because = _decide(conflict, many, corrections)
+        if winner is None:
+            contested += conflict
+            _contest(conflict, because, decisions)
+            continue
+        for loser in conflict:
+            if loser is not winner:
+                decisions.supersede((item.candidate for item in loser.own), winner.kept.candidate, reason, because)
+                overridden[id(winner)].append(loser)
+                winners = [side for side in winners if side is not loser]
+    for side in sides:
+        because = "says the same" if side.values == 1 else "says the same, with no more detail"
+        standing = [item.candidate for item in side.own if item.id not in decisions.supersedes]
+        if not side.kept.candidate.read_only and side.kept.id not in decisions.supersedes:
+            decisions.supersede(standing, side.kept.candidate, "duplicate", because)
+    for side in winners:
+        if any(side is each for each in contested):
+            continue
+        corrected = [item for item in items if item.id in gone and _ends_in(item.id, corrections, side.ids)]
+        losers = overridden[id(side)]
+        if len(side.items) > 1 or losers or corrected:
+            _hold(side, losers, corrected, decisions)
+
+
+def _ends_in(corrected: UUID, corrections: dict[UUID, UUID], ids: tuple[UUID, ...]) -> bool:
+    seen = set()
+    while corrected in corrections and corrected not in seen:
+        seen.add(corrected)
+        corrected = corrections[corrected]
+    return corrected in ids
+
+
+def _sides(items: list[_Item]) -> list[_Side]:
+    """Items grouped by what they say; a value that only lacks the detail of exactly one other joins it."""
+    by_value: dict[tuple[bool, str], list[_Item]] = defaultdict(list)
+    for item in items:
+        by_value[item.slot.polarity, item.slot.value].append(item)
+    for polarity, value in sorted(by_value, key=lambda key: -len(key[1])):
+        fuller = [v for p, v in by_value if p == polarity and v.startswith((f"{value}, ", f"{value} ("))]
+        if polarity and len(fuller) == 1:
+            by_value[polarity, fuller[0]] += by_value.pop((polarity, value))
+    sides = [_Side(sorted(each, key=_in_time)) for each in by_value.values()]
+    return sorted(sides, key=lambda side: _in_time(side.first))
+
+
+def _in_time(item: _Item) -> tuple[datetime, str]:
+    return item.candidate.observed_at, str(item.id)
+
+
+def _many_values(sides: list[_Side]) -> bool | None:
+    """Whether the slot holds many values: as its slots say, or because two values were stated in turns (A, B, A, B)."""
+    hints = {item.slot.multi_valued for side in sides for item in side.items}
+    if True in hints:
+        return True
+    timeline = sorted(
+        ((item.candidate.observed_at, number) for number, side in enumerate(sides) for item in side.items)
+    )
+    values = [number for _, number in timeline]
+    turns = sum(1 for earlier, later in pairwise(values) if earlier != later)
+    if len(sides) > 1 and turns > len(sides):
+        return True
+    return None if None in hints else False
+
+
+def _conflicts(sides: list[_Side], many: bool | None) -> list[list[_Side]]:
+    """Groups of sides of which only one can hold."""
+    affirmed = [side for side in sides if side.slot.polarity]
+    denied = {side.slot.value: side for side in sides if not side.slot.polarity}
+    pairs = [[side, denied[side.slot.value]] for side in affirmed if side.slot.value in denied]
+    if many or len(affirmed) < 2:
+        return pairs
+    if pairs or any(compatible(a.slot.value, b.slot.value) for a in affirmed for b in affirmed if a is not b):
+        # Values that only add words to one another, or one that is denied as well: no clear set of rivals.
+        return pairs
+    stated = all(item.candidate.has_triple for side in affirmed for item in side.items)
+    if many is None and not stated and not _measured(affirmed):
+        # A sentence's slot is a guess; without a relation known to be single-valued it is no ground for an objection.
+        return pairs
+    return [affirmed]
+
+
+def _measured(sides: list[_Side]) -> bool:
+    """Whether the values differ in their numbers alone ("08:00" / "09:00", "1240 eur" / "1420 eur")."""
+    shapes = {re.sub(r"\d+", "0", side.slot.value) for side in sides}
+    return len(shapes) == 1 and "0" in shapes.pop()
+
+
+def _decide(
+    sides: list[_Side], many: bool | None, corrections: dict[UUID, UUID]
+) -> tuple[_Side | None, SupersedeReason, str]:
+    latest = max(sides, key=lambda side: (side.last.candidate.observed_at, str(side.last.id)))
+    others = [side for side in sides if side is not latest]
+    by_time = all(
+        latest.first.candidate.observed_at - side.last.candidate.observed_at >= CLEARLY_LATER for side in others
+    )
+    ordered = any(
+        abs(side.last.candidate.observed_at - latest.last.candidate.observed_at) >= CLEARLY_LATER for side in others
+    )
+    persons = [side for side in sides if side.by_person]
+    if persons and latest not in persons:
+        return None, "contradiction", "a later statement differs from what a person corrected or confirmed"
+    if not latest.own:
+        return None, "contradiction", "the latest statement belongs to a parent scope"
+    if many is None and not _is_denial(sides):
+        return None, "contradiction", "it is not known whether this relation holds one value or several"
+    when = f"{latest.first.candidate.observed_at:%Y-%m-%d %H:%M}"
+    if by_time and _may_replace(sides):
+        return latest, "update", f"stated later ({when} UTC) than what it replaces"
+    if by_time:
+        return None, "contradiction", "a denial of something past is not known to replace it"
+    if ordered:
+        return None, "contradiction", "an older statement was repeated after the newer one"
+    if len(persons) == 1:
+        return persons[0], "contradiction", "a person confirmed it, and the times do not decide"
+    best = max(sides, key=lambda side: side.sources)
+    rest = [side for side in sides if side is not best]
+    if not persons and best.own and best.sources > 1 and all(best.sources > side.sources for side in rest):
+        return best, "contradiction", f"stated by {best.sources} independent sources, and the times do not decide"
+    return None, "contradiction", "stated at the same time, with no independent support to decide"
+
+
+def _is_denial(sides: list[_Side]) -> bool:
+    return len({side.slot.polarity for side in sides}) > 1
+
+
+def _may_replace(sides: list[_Side]) -> bool:
+    """A state may end and be denied later; a single past event may not ("slept well", "did not sleep well")."""
+    predicate = f" {sides[0].slot.predicate} "
+    past = any(word.endswith("ed") or word in ("was", "were", "did", "had") for word in predicate.split())
+    return not (_is_denial(sides) and past)
+
+
+def _hold(side: _Side, losers: list[_Side], corrected: list[_Item], decisions: _Decisions) -> None:
+    overridden = [item for loser in losers for item in loser.items] + corrected
+    reasons = sorted({s.because for item in overridden if (s := decisions.supersedes.get(item.id))})
+    kept = side.kept
+    decisions.beliefs.append(
+        BeliefProposal(
+            subject=kept.candidate.subject or kept.slot.subject,
+            predicate=kept.candidate.predicate or kept.slot.predicate,
+            object=kept.candidate.object or kept.slot.value,
+            content=kept.candidate.content,
+            status="held",
+            confidence=side.confidence,
+            supports=side.ids,
+            contradicts=tuple(item.id for item in overridden if item.candidate.read_only),
+            superseded=tuple(item.id for item in overridden if not item.candidate.read_only),
+            rationale="; ".join(reasons) or f"stated {len(side.items)} times by {side.sources} source(s)",
+            valid_from=side.first.candidate.observed_at,
+        )
+    )
+
+
+def _contest(sides: list[_Side], because: str, decisions: _Decisions) -> None:
+    leading = max(sides, key=lambda side: (side.by_person, side.last.candidate.observed_at, str(side.last.id)))
+    others = [side for side in sides if side is not leading]
+    kept = [side.kept for side in (leading, *others)]
+    decisions.beliefs.append(
+        BeliefProposal(
+            subject=kept[0].candidate.subject or kept[0].slot.subject,
+            predicate=kept[0].candidate.predicate or kept[0].slot.predicate,
+            object=" / ".join(item.candidate.object or item.slot.value for item in kept),
+            content=" / ".join(item.candidate.content for item in kept),
+            status="contested",
+            confidence=min(side.confidence for side in sides),
+            supports=leading.ids,
+            contradicts=tuple(item.id for side in others for item in side.items),
+            superseded=(),
+            rationale=because,
+            valid_from=min(side.first.candidate.observed_at for side in sides),
+        )
+    )
