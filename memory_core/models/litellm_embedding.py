@@ -30,8 +30,8 @@ class LiteLLMEmbedding:
 
     Args:
         name: LiteLLM's name of the model, such as `openai/text-embedding-3-small` or `ollama/nomic-embed-text`.
-        api_base: the address of the service; where None, the provider's own.
-        api_key: its key; where None, LiteLLM reads the provider's environment variable, for the provider's own address
+        api_base: the address of the service; where None or empty, the provider's own.
+        api_key: its key; where None or empty, LiteLLM reads the provider's environment variable, for the provider's own address
             only.
         timeout: seconds a call may take, above 0.
         dimension: what the vectors must have; where None, the first answer decides.
@@ -57,8 +57,8 @@ class LiteLLMEmbedding:
         self.dimension = dimension or 0
         self.network = not _is_this_machine(api_base)
         self._name = name
-        self._api_base = api_base
-        self._api_key = api_key if api_key or api_base is None else _NO_KEY
+        self._api_base = api_base or None
+        self._api_key = api_key or (_NO_KEY if api_base else None)
         self._timeout = timeout
         self._recent = RecentVectors()
 

@@ -290,11 +290,12 @@ async def test_no_key_of_another_host_is_sent(server: EmbeddingServer, monkeypat
     assert server.keys == ["Bearer none", "Bearer a-secret-of-ours"]
 
 
-async def test_an_absent_key_is_not_worth_a_retry(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("unset", [None, ""])
+async def test_an_absent_key_is_not_worth_a_retry(monkeypatch: pytest.MonkeyPatch, unset: str | None) -> None:
     """Without any key for the provider's own address, no call is made and the error is permanent."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ModelRejected, match="api_key"):
-        await LiteLLMEmbedding("openai/text-embedding-3-small").embed(["a"])
+        await embedding_provider("litellm:openai/small", api_base=unset, api_key=unset).embed(["a"])
 
 
 async def test_another_dimension_than_expected_is_refused(server: EmbeddingServer) -> None:
