@@ -31,8 +31,8 @@ class LiteLLMEmbedding:
     Args:
         name: LiteLLM's name of the model, such as `openai/text-embedding-3-small` or `ollama/nomic-embed-text`.
         api_base: the address of the service; where None or empty, the provider's own.
-        api_key: its key; where None or empty, LiteLLM reads the provider's environment variable, for the provider's own address
-            only.
+        api_key: its key; where None or empty, LiteLLM reads the provider's environment variable, but only for the
+            provider's own address.
         timeout: seconds a call may take, above 0.
         dimension: what the vectors must have; where None, the first answer decides.
 
