@@ -165,6 +165,7 @@ def language_model(
             f"{RULES!r} stands in the list of models {', '.join(wanted)!r}.",
             hint="Name models only, or rules alone; what happens when a model fails is the setting on_model_failure.",
         )
-    from memory_core.models.litellm_language import LiteLLMLanguageModel, endpoints
+    from memory_core.models.endpoints import endpoints
+    from memory_core.models.litellm_language import LiteLLMLanguageModel
 
     return LiteLLMLanguageModel(endpoints(wanted, api_base=api_base, api_key=api_key), timeout=timeout)

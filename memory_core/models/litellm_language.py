@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from memory_core.errors import (
@@ -20,66 +19,13 @@ from memory_core.errors import (
     ModelUnreachable,
     SlowwaveError,
 )
+from memory_core.models.endpoints import Endpoint
 from memory_core.models.language import ModelAnswer, ModelRequest
 from memory_core.models.model_errors import load_litellm, model_error
-
-_NO_KEY = "none"
-"""Sent to an address of the user's own without a key, so that a key meant for another host never goes there."""
 
 _CHECK_TIMEOUT = 5.0
 _OLLAMA = ("ollama", "ollama_chat")
 _OLLAMA_ADDRESS = "http://localhost:11434"
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """One model and where it answers.
-
-    Args:
-        model: the LiteLLM name, `provider/model`.
-        api_base: its address; None for the provider's own.
-        api_key: its key; None for the one that LiteLLM finds in the environment (the provider's own address only).
-    """
-
-    model: str
-    api_base: str | None
-    api_key: str | None
-
-    def __repr__(self) -> str:
-        return f"Endpoint({self.model!r}, api_base={self.api_base!r}, api_key={'…' if self.api_key else None})"
-
-    @property
-    def provider(self) -> str:
-        """What stands before the first slash."""
-        return self.model.partition("/")[0]
-
-
-def endpoints(names: Sequence[str], *, api_base: str | None, api_key: str | None) -> list[Endpoint]:
-    """The endpoints of an ordered list of names; `language_model` says which address and key go where.
-
-    Raises:
-        InvalidSettings: a name lacks its provider, an address is not http, or a name is given twice.
-    """
-    found: list[Endpoint] = []
-    for name in names:
-        model, at, rest = name.partition("@http")
-        provider, slash, rest_of_name = model.partition("/")
-        if not (provider and slash and rest_of_name) or any(character.isspace() for character in name):
-            raise InvalidSettings(
-                f"{name!r} is not the name of a model.",
-                hint="Names look like provider/model, such as openai/gpt-4o-mini or ollama/llama3.1.",
-            )
-        shares = not found or provider == found[0].provider
-        base = f"http{rest}" if at else (api_base if shares else None)
-        if base is not None and not base.startswith(("http://", "https://")):
-            raise InvalidSettings(
-                f"{base!r} is not the address of a model server.", hint="It begins with http:// or https://."
-            )
-        key = api_key if shares and not at else None
-        found.append(Endpoint(model, base, key if key or base is None else _NO_KEY))
-    if len({(endpoint.model, endpoint.api_base) for endpoint in found}) < len(found):
-        raise InvalidSettings(f"A model is listed twice in {', '.join(names)!r}.")
-    return found
 
 
 class LiteLLMLanguageModel:
@@ -157,7 +103,6 @@ def _arguments(litellm: Any, endpoint: Endpoint, request: ModelRequest) -> dict[
         "api_base": endpoint.api_base,
         "api_key": endpoint.api_key,
         "num_retries": 0,
-        "max_retries": 0,
         # Some models take no temperature, or a fixed one; the answer is worth more than the setting.
         "drop_params": True,
     }

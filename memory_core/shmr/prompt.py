@@ -7,49 +7,18 @@ handles of this cluster (`proposals.py` checks that).
 
 from __future__ import annotations
 
-import json
 import math
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Literal
 
 from memory_core.errors import InvalidInput, InvalidTime
+from memory_core.shmr.prompt_items import PromptItem, item_line, json_line
 from memory_core.shmr.proposals import HANDLE_PATTERN, MAX_BELIEFS
 
 PROMPT_VERSION = 1
 """Rises with every change of the wording or of the response model; part of the cache key and of every decision."""
-
-
-@dataclass(frozen=True, slots=True)
-class PromptItem:
-    """One memory as the model sees it.
-
-    Args:
-        handle: its short name in this prompt, `m1` and so on.
-        subject: of its triple; None where it has none. The same for predicate and object.
-        predicate: see subject.
-        object: see subject.
-        content: its text.
-        observed_at: when it was true or said; timezone-aware.
-        confidence: 0 to 1.
-        source_trust: how far its source is trusted, 0 to 1.
-        is_correction: a person said this to correct something; it wins.
-        read_only: it belongs to an ancestor scope: may be cited, never changed.
-    """
-
-    handle: str
-    subject: str | None
-    predicate: str | None
-    object: str | None
-    content: str
-    observed_at: datetime
-    confidence: float
-    source_trust: float
-    is_correction: bool = False
-    read_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +172,7 @@ def _check(items: Sequence[PromptItem], nonce: str) -> None:
 
 def _reasons(critique: Sequence[str], room: int) -> list[str]:
     """The first reasons that fit; they may take a part of the room only, so that they never crowd out the memories."""
-    lines = [_json(line[:_MAX_CRITIQUE_CHARACTERS]) for line in critique[:_MAX_CRITIQUE_LINES]]
+    lines = [json_line(line[:_MAX_CRITIQUE_CHARACTERS]) for line in critique[:_MAX_CRITIQUE_LINES]]
     while lines and estimate_tokens("\n".join(lines)) > room:
         lines.pop()
     return lines
@@ -212,10 +181,10 @@ def _reasons(critique: Sequence[str], room: int) -> list[str]:
 def _shortened(items: Sequence[PromptItem], room: int) -> tuple[int, list[str]]:
     """The items as lines, with the longest text limit at which they all fit; else with the shortest there is."""
     for limit in _TEXT_LIMITS:
-        lines = [_line(item, limit) for item in items]
+        lines = [item_line(item, limit) for item in items]
         if sum(map(_line_tokens, lines)) <= room:
             return limit, lines
-    return _TEXT_LIMITS[-1], [_line(item, _TEXT_LIMITS[-1]) for item in items]
+    return _TEXT_LIMITS[-1], [item_line(item, _TEXT_LIMITS[-1]) for item in items]
 
 
 def _fitting(items: Sequence[PromptItem], lines: Sequence[str], room: int) -> list[int]:
@@ -254,32 +223,3 @@ def _user_prompt(lines: Sequence[str], reasons: Sequence[str], nonce: str, max_b
         ]
     parts.append(f"Return the JSON object with at most {max_beliefs} beliefs about these memories.")
     return "\n".join(parts)
-
-
-def _line(item: PromptItem, limit: int) -> str:
-    texts = {"subject": item.subject, "predicate": item.predicate, "object": item.object, "text": item.content}
-    if item.content == " ".join(part or "" for part in (item.subject, item.predicate, item.object)):
-        del texts["text"]
-    shown = {name: _cut(text, limit) for name, text in texts.items() if text}
-    document: dict[str, object] = {"handle": item.handle, **shown}
-    document["observed_at"] = item.observed_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    document["confidence"] = round(item.confidence, 2)
-    document["trust"] = round(item.source_trust, 2)
-    if item.is_correction:
-        document["correction"] = True
-    if item.read_only:
-        document["read_only"] = True
-    return _json(document)
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
-def _json(value: object) -> str:
-    """JSON on one line in which no character can pass for a line end, a control or an invisible mark."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    if text.isascii():
-        return text
-    hidden = ("Cc", "Cf", "Cs", "Zl", "Zp")
-    return "".join(json.dumps(c)[1:-1] if unicodedata.category(c) in hidden else c for c in text)

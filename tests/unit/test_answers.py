@@ -174,6 +174,14 @@ def test_hostile_text_costs_linear_time(pattern: str) -> None:
     assert whole < 8 * quarter + 0.5
 
 
+def test_the_work_on_a_tangled_text_has_an_end() -> None:
+    """Thirty open brackets before a long list would be read thirty times; the budget ends that."""
+    answer = parse_answer("[" * 30 + '{"subject": "a"},' * 5000)
+    assert "work_limit" in answer.notes
+    assert (answer.items, answer.reason) == ([], "malformed")
+    assert len(parse_answer("[" * 3 + '{"subject": "a"},' * 50).items) == 50
+
+
 def test_deep_nesting_is_refused_and_noted() -> None:
     """A value nested too deeply is not read, however valid."""
     deep = '{"subject": ' + "[" * 40 + "]" * 40 + "}"

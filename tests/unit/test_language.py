@@ -28,8 +28,8 @@ from memory_core.errors import (
     SlowwaveError,
     TransientError,
 )
+from memory_core.models.endpoints import endpoints
 from memory_core.models.language import LanguageModel, ModelAnswer, ModelRequest, language_model
-from memory_core.models.litellm_language import endpoints
 from memory_core.models.model_errors import load_litellm
 
 
