@@ -57,8 +57,10 @@ CONTENT = $$(cat requirements.lock pyproject.toml | cksum) $$(ls -d memory_core 
 FOLDER = $$(pwd -P)
 
 # The stamp goes first and comes back last: an installation that was interrupted is made anew.
+# Two at once take turns where flock exists (the lock goes with its process, so that none is left behind).
 install:
 	@set -eu; \
+	if command -v flock >/dev/null 2>&1; then exec 9>.install.lock; flock 9; fi; \
 	installed="$$(sed -n 1p $(STAMP) 2>/dev/null || true)"; \
 	folder="$$(sed -n 2p $(STAMP) 2>/dev/null || true)"; \
 	rebuild=no; \
@@ -106,5 +108,5 @@ lock: ## resolve the dependencies anew (needs uv)
 	@rm -f requirements.lock.new
 
 clean: ## remove what was installed and built here; memories and their database stay
-	@rm -rf .venv build dist ./*.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@rm -rf .venv .install.lock build dist ./*.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

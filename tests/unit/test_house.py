@@ -51,7 +51,8 @@ def locked_versions() -> dict[str, set[str]]:
 
 def project() -> dict[str, Any]:
     """The [project] table of pyproject.toml."""
-    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    table: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return table
 
 
 def requirements() -> list[Requirement]:
