@@ -94,7 +94,7 @@ def cluster(
     join_similar(components, content_vectors, np.array(order), settings.similarity_threshold, allowed)
     clusters = []
     for group in components.groups():
-        for rows in _split(group, candidates, slots, content_vectors, settings.max_cluster_size):
+        for rows in _split(group, candidates, slots, content_vectors, settings):
             members = [candidates[row] for row in rows]
             if len(rows) >= settings.min_cluster_size and not all(member.read_only for member in members):
                 mark = fingerprint(members)
@@ -152,8 +152,9 @@ def _split(
     candidates: Sequence[Candidate],
     slots: Sequence[Slot | None],
     vectors: Vectors,
-    largest: int,
+    settings: ShmrSettings,
 ) -> list[list[int]]:
+    largest = settings.max_cluster_size
     if len(group) <= largest:
         return [group]
     # From here on everything follows the ids' order, so that the order of the input cannot show.
@@ -171,7 +172,35 @@ def _split(
             part = tuple(rows[start : start + largest])
             mean = vectors[list(part)].mean(axis=0)
             units.append(_Unit(part, mean / max(float(np.linalg.norm(mean)), 1e-12)))
-    return [[row for unit in piece for row in unit.rows] for piece in _divide(units, largest)]
+    pieces = _packed(_divide(units, largest), largest, settings.similarity_threshold)
+    return [[row for unit in piece for row in unit.rows] for piece in pieces]
+
+
+def _packed(pieces: list[list[_Unit]], largest: int, threshold: float) -> list[list[_Unit]]:
+    """Neighbouring pieces put together where they fit and are alike.
+
+    Cutting a lopsided tree (many equal distances make one) peels off memories one by one; alone they would be lost.
+    """
+    packed: list[list[_Unit]] = []
+    sizes: list[int] = []
+    sums: list[Vectors] = []
+    for piece in pieces:
+        size = sum(len(unit.rows) for unit in piece)
+        total = np.sum([unit.vector for unit in piece], axis=0)
+        if packed and sizes[-1] + size <= largest and _cosine(sums[-1], total) >= threshold:
+            packed[-1] += piece
+            sizes[-1] += size
+            sums[-1] = sums[-1] + total
+        else:
+            packed.append(list(piece))
+            sizes.append(size)
+            sums.append(total)
+    return packed
+
+
+def _cosine(first: Vectors, second: Vectors) -> float:
+    lengths = float(np.linalg.norm(first) * np.linalg.norm(second))
+    return float(first @ second) / lengths if lengths > 0.0 else 0.0
 
 
 def _divide(units: list[_Unit], largest: int) -> list[list[_Unit]]:
