@@ -33,7 +33,7 @@ lint: install checks ## ruff, mypy strict, and the import contracts
 
 .PHONY: checks
 checks:
-	@$(PYTHON_OF_VENV) -m ruff check --quiet .
+	@$(PYTHON_OF_VENV) -m ruff check --quiet --output-format concise .
 	@$(PYTHON_OF_VENV) -m ruff format --check --quiet . || { echo "Some files are not formatted. Run: .venv/bin/ruff format ." >&2; exit 1; }
 	@$(PYTHON_OF_VENV) -m mypy --no-error-summary
 	@.venv/bin/lint-imports --no-cache > .venv/lint-imports.log 2>&1 || { cat .venv/lint-imports.log >&2; exit 1; }
