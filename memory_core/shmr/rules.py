@@ -20,7 +20,7 @@ from memory_core.shmr.candidates import Candidate
 from memory_core.shmr.components import Vectors
 from memory_core.shmr.decisions import BeliefProposal, ClusterDecision, Rejected, Supersede, SupersedeReason
 from memory_core.shmr.settings import ShmrSettings
-from memory_core.shmr.slots import Slot, compatible, normalise_value, same_words, split_negation
+from memory_core.shmr.slots import Slot, compatible, is_time, normalise_value, same_words, split_negation
 
 RULES_VERSION = 1
 """Stored with every decision; raised when a rule changes. New rules do not decide old clusters again by themselves."""
@@ -271,8 +271,11 @@ def _conflicts(sides: list[_Side], many: bool | None) -> list[list[_Side]]:
     pairs = [[side, denied[side.slot.value]] for side in affirmed if side.slot.value in denied]
     if many or len(affirmed) < 2:
         return pairs
-    if pairs or any(compatible(a.slot.value, b.slot.value) for a in affirmed for b in affirmed if a is not b):
-        # Values that only add words to one another, or one that is denied as well: no clear set of rivals.
+    kinds = {is_time(side.slot.value) for side in affirmed}
+    related = any(compatible(a.slot.value, b.slot.value) for a in affirmed for b in affirmed if a is not b)
+    if pairs or related or len(kinds) > 1:
+        # Values that only add words to one another, one that is denied as well, or "in Rome" beside "in 1990":
+        # no clear set of rivals.
         return pairs
     stated = all(item.candidate.has_triple for side in affirmed for item in side.items)
     if many is None and not stated and not _measured(affirmed):

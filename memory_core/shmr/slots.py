@@ -29,6 +29,11 @@ FUNCTION_WORDS = AUXILIARIES | _words_of(
     "whom whose where when than then so"
 )
 PERSONS = _words_of("i me my mine we us our ours")
+# Words that leave open who or whether: a statement about "some users" or "perhaps" settles nothing.
+INDEFINITE = _words_of(
+    "a an some one any many most few several each every another other both all no maybe perhaps possibly if when "
+    "unless although said says thinks hopes wants plans might what why how"
+)
 PRONOUNS = _words_of("he she it they him her his its their this that these those there here you your someone")
 
 # Relations that hold one value at a time, and words of relations that hold many. Both are a beginning: what the
@@ -36,11 +41,12 @@ PRONOUNS = _words_of("he she it they him her his its their this that these those
 SINGLE_VALUED = re.compile(
     r"\b(?:live in|live at|reside in|work at|work for|report to|married to|engaged to|born in|born on|based in|"
     r"located in|employed by|owned by|led by|headquartered in|scheduled for|scheduled on|planned for|due on|"
-    r"favourite|favorite|preferred|current|primary|default)\b"
+    r"(?:favourite|favorite|preferred|current|primary|default)(?= \w))\b"
 )
 MANY_VALUED = _words_of(
     "is like love enjoy hate dislike prefer speak know play have has own use visit read watch eat drink want need "
-    "allergic allergy interested interest hobby hobbie skill friend sibling child children pet tag topic goal member "
+    "allergic allergy interested interest hobby hobbie skill friend sibling brother sister son daughter cousin child "
+    "children neighbour neighbor pet tag topic goal member "
     "support include contain mention attend met meet said say stated related learn try buy bought preference note fact "
     "detail comment alias medication ingredient dependency award contact requirement risk project book movie film song "
     "game sport instrument degree event task food place trip colleague customer client issue feature product device"
@@ -66,7 +72,7 @@ _UNITS = {"kilometres": "km", "kilometers": "km", "kilograms": "kg", "percent": 
 _WORD_VALUES = re.compile(r"\b(" + "|".join(sorted(_NUMBERS | _UNITS, key=len, reverse=True)) + r")\b")
 
 _NEGATION = re.compile(
-    r"\b(?:do|does|did)\s*(?:not|n['’]t)\b|n['’]t\b|"
+    r"\b(?:do|does)\s*(?:not|n['’]t)\b|n['’]t\b|"
     r"\b(?:no longer|not(?! only)|never|none|without|neither|nor|no(?!\.?\s*\d))\b|\bcannot\b",
     re.IGNORECASE,
 )
@@ -135,11 +141,13 @@ class LearnedPhrases:
         frames: relation phrases found between several heads and values, and whether they hold many values
             (None: the text does not show it).
         beginnings: first words that at least two statements share while their ends differ.
+        named: frames whose values are names or measures nearly always, or which have too few heads to tell.
         frequent: words that occur in at least three statements; only these can be part of a frame.
     """
 
     frames: Mapping[Frame, bool | None] = field(default_factory=dict)
     beginnings: frozenset[tuple[str, ...]] = frozenset()
+    named: frozenset[Frame] = frozenset()
     frequent: frozenset[str] = frozenset()
 
 
@@ -182,7 +190,7 @@ def contradict(first: Slot, second: Slot) -> bool:
         return False
     if first.value == second.value:
         return first.polarity != second.polarity
-    many = first.multi_valued or second.multi_valued
+    many = first.multi_valued or second.multi_valued or is_time(first.value) != is_time(second.value)
     return first.polarity and second.polarity and not many and not compatible(first.value, second.value)
 
 
@@ -190,6 +198,11 @@ def compatible(first: str, second: str) -> bool:
     """Whether one value only adds words to the other ("lisbon" / "lisbon, portugal")."""
     shorter, longer = sorted((first, second), key=len)
     return longer == shorter or bool(re.match(re.escape(shorter) + r"[\s,(]", longer))
+
+
+def is_time(value: str) -> bool:
+    """Whether a normalised value is a date, a clock time, a month, a weekday or a year: when, not what."""
+    return re.fullmatch(rf"(?:{_TIME}|\d{{2}}:\d{{2}})(?: \d{{4}})?", value) is not None
 
 
 def slot_of(candidate: Candidate, learned: LearnedPhrases | None = None) -> Slot | None:
@@ -262,30 +275,34 @@ def learn_phrases(contents: Iterable[str]) -> LearnedPhrases:
     always followed by that word ("is located in the city of" but not "… the city of New"). Time grows with the
     number of statements, since a statement has a bounded number of readings.
     """
-    statements = [words for words in map(_words, contents) if words]
-    counts = Counter(key for words in statements for key in {_key(word) for word in words})
+    statements = [(words, content) for content in contents if (words := _words(content))]
+    counts = Counter(key for words, _ in statements for key in {_key(word) for word in words})
     frequent = frozenset(key for key, count in counts.items() if count >= MIN_HEADS)
     seen: Counter[Frame] = Counter()
-    ends: dict[tuple[str, ...], set[str]] = defaultdict(set)
-    for words in statements:
+    ends: dict[tuple[str, ...], set[tuple[str, bool]]] = defaultdict(set)
+    for words, content in statements:
+        affirmed = split_negation(content)[1]
         seen.update({frame for frame, _, _ in _readings(words, frequent)})
         keys = tuple(_key(word) for word in words)
         for cut in range(2, len(keys)):
             tails = ends[keys[:cut]]
             if len(tails) < MIN_VALUES:
-                tails.add(" ".join(keys[cut:]))
+                tails.add((" ".join(keys[cut:]), affirmed))
     heads: dict[Frame, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for words in statements:
+    names: Counter[Frame] = Counter()
+    for words, _ in statements:
         for frame, head, value in _readings(words, frequent):
             if seen[frame] >= MIN_HEADS and not _breaks_off(frame, seen):
                 heads[frame][normalise(head)].add(normalise_value(value))
+                names[frame] += _is_name(value)
     frames = {
         frame: _many(frame, by_head)
         for frame, by_head in heads.items()
         if len(by_head) >= MIN_HEADS and len(set().union(*by_head.values())) >= MIN_VALUES
     }
     beginnings = frozenset(beginning for beginning, tails in ends.items() if len(tails) >= MIN_VALUES)
-    return LearnedPhrases(frames, beginnings, frequent)
+    named = frozenset(f for f in frames if len(heads[f]) < MIN_HEADS_TO_JUDGE or names[f] >= 0.8 * seen[f])
+    return LearnedPhrases(frames, beginnings, named, frequent)
 
 
 def _many(frame: Frame, by_head: Mapping[str, set[str]]) -> bool | None:
@@ -341,8 +358,11 @@ def _parse(content: str, learned: LearnedPhrases) -> tuple[str, str, str, bool |
     ]
     if found:
         _, _, (lead, middle), head, value = max(found)
+        if not _is_settled(head, opens_sentence=not lead):
+            return None
         many = learned.frames[lead, middle]
-        return head, " ".join((*lead, *middle)), value, many if many or _is_short(value) else None
+        certain = _is_short(value) and (_is_name(value) or (lead, middle) not in learned.named)
+        return head, " ".join((*lead, *middle)), value, many if many or certain else None
     return _aligned(words, learned.beginnings)
 
 
@@ -356,15 +376,38 @@ def _aligned(words: list[str], beginnings: frozenset[tuple[str, ...]]) -> tuple[
         split = cut - 1
         while split > 1 and keys[split] in FUNCTION_WORDS:
             split -= 1
-    if keys[split] in FUNCTION_WORDS - AUXILIARIES or all(key in FUNCTION_WORDS for key in keys[:split]):
-        return None
     subject, predicate, value = (" ".join(part) for part in (words[:split], words[split:cut], words[cut:]))
+    if keys[split] in FUNCTION_WORDS - AUXILIARIES or not _is_settled(subject, opens_sentence=True):
+        return None
     hint = values_of_relation(predicate, named=False)
     if predicate.casefold() == "is" and _is_short(value):
         # "The owner of X is Y" names one thing; "X is Y" may say any number of things about X.
-        definite = re.search(r"\bof\b|['’]s\b", subject) and (words[cut][0].isupper() or words[cut][0].isdigit())
-        hint = False if definite else None if any(map(str.isdigit, value)) else hint
-    return subject, predicate, value, hint if hint or _is_short(value) else None
+        definite = re.search(r"\bof\b|['’]s\b", subject) and _is_name(value)
+        if definite or SINGLE_VALUED.search(normalise(subject)):
+            return subject, predicate, value, False
+        hint = None if any(map(str.isdigit, value)) else hint
+    certain = _is_short(value) and _is_name(value) and keys[0] not in PERSONS and not re.search(r"['’]s\b", subject)
+    return subject, predicate, value, hint if hint or certain else None
+
+
+def _is_settled(subject: str, *, opens_sentence: bool) -> bool:
+    """Whether a sentence's subject means one thing: no pronoun, question, clause, wish or "some"."""
+    words = subject.split()
+    # A capital inside a sentence marks a name, whose words mean nothing here ("Our Mutual Friend", "The Who").
+    keys = ["" if word[0].isupper() and (i or not opens_sentence) else _key(word) for i, word in enumerate(words)]
+    if keys[0] in AUXILIARIES or keys[-1] in FUNCTION_WORDS or not (INDEFINITE | PRONOUNS).isdisjoint(keys):
+        return False
+    if keys[0] in PERSONS and not MANY_VALUED.isdisjoint(keys):
+        # "my friend", "our project": there may be more of them.
+        return False
+    inside_name = {i for i in range(1, len(keys) - 1) if keys[i + 1] == "" and words[i - 1][0].isupper()}
+    return all(key not in FUNCTION_WORDS or key in ("of", "the") or i in inside_name for i, key in enumerate(keys))
+
+
+def _is_name(value: str) -> bool:
+    """Whether every word with content in a value begins with a capital or holds a digit."""
+    words = [word for word in value.split() if word.casefold() not in FUNCTION_WORDS]
+    return bool(words) and all(word[0].isupper() or any(map(str.isdigit, word)) for word in words)
 
 
 def _words(content: str) -> list[str]:

@@ -328,3 +328,49 @@ def test_planted_contradictions_are_settled_and_look_alikes_untouched() -> None:
     losers = {loser for loser, _, _ in moves(decide(*facts))}
     assert losers <= old
     assert len(losers) >= 19
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("Bob works at Acme", "Bob works at night"),
+        ("Bob works for Acme", "Bob works for free"),
+        ("Bob lives in Berlin", "Bob lives in a small flat"),
+        ("Bob lives in Berlin in summer", "Bob lives in Rome in winter"),
+        ("Ann was born in Rome", "Ann was born in 1990"),
+        ("Ann was born in May", "Ann was born in Italy"),
+        ("Ben is married to Ann", "Ben is married to his job"),
+        ("Ben reports to Ann", "Ben reports to Ann and Eva"),
+        ("My sister lives in Rome", "My sister lives in Milan"),
+        ("My favourite colour is blue", "My favourite food is pizza"),
+        ("Mark said he lives in Rome", "Mark said he lives in Paris"),
+        ("Maybe Ann lives in Rome", "Maybe Ann lives in Oslo"),
+        ("If it rains Ann lives in Rome", "If it rains Ann lives in Oslo"),
+        ("Is Ann based in Rome?", "Is Ann based in Oslo?"),
+        ("Ann wants to live in Rome", "Ann wants to live in Oslo"),
+        ("Ann used to live in Rome", "Ann used to live in Oslo"),
+        ("Ann's brother and Ben live in Rome", "Ann's brother and Ben live in Oslo"),
+        ("One of the servers is located in Rome", "One of the servers is located in Oslo"),
+        ("Some tickets are not urgent", "Some tickets are urgent"),
+        ("A colleague of Ann lives in Rome", "A colleague of Ann lives in Oslo"),
+    ],
+)
+def test_sentences_that_only_look_like_rivals_are_left_alone(first: str, second: str) -> None:
+    """The same words before different ends are no update where subject, kind of value or mood leave it open."""
+    assert decide(sentence(1, first), sentence(2, second)) == ClusterDecision()
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("Bob lives in Berlin", "Bob lives in Oslo"),
+        ("The release is planned for 12 March", "The release is planned for 26 March"),
+        ("My favourite colour is blue", "My favourite colour is green"),
+        ("The owner of the archive is Sarah", "The owner of the archive is Miguel"),
+        ("Ann works at Acme", "Ann no longer works at Acme"),
+        ("The server is reachable", "The server is not reachable"),
+    ],
+)
+def test_two_plain_sentences_are_enough_for_an_update(first: str, second: str) -> None:
+    """Without a triple and without other text, a state that names one thing is replaced by its later value."""
+    assert moves(decide(sentence(1, first), sentence(2, second))) == {(1, 2, "update")}
