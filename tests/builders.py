@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from memory_core.database.engine import Database
 from memory_core.scope import TenantScope
 
-NIGHT = datetime(2026, 3, 1, 3, tzinfo=timezone.utc)
+NIGHT = datetime(2026, 3, 1, 3, tzinfo=UTC)
 """The `as_of` of most tests."""
 
 

@@ -1,0 +1,1 @@
+"""Graph and vector backends."""

@@ -6,8 +6,10 @@ Migrations hold SQL of their own day and never call this module.
 
 from __future__ import annotations
 
+import sys
+
 from sqlalchemy.dialects import postgresql
-from sqlalchemy.schema import CreateIndex, CreateTable
+from sqlalchemy.schema import CreateIndex, CreateTable, SetColumnComment
 
 from memory_core.database.registry import REGISTRY, TableEntry
 from memory_core.database.tables.metadata import SCHEMA, metadata
@@ -154,6 +156,9 @@ def schema() -> str:
         parts.append(f"{str(CreateTable(table).compile(dialect=dialect)).strip()};")
         for index in sorted(table.indexes, key=lambda item: str(item.name)):
             parts.append(f"{CreateIndex(index).compile(dialect=dialect)};")
+        for column in table.columns:
+            if column.comment:
+                parts.append(f"{SetColumnComment(column).compile(dialect=dialect)};")
     parts += [policies(item) for item in REGISTRY]
     parts.append(operator_policies())
     parts += [DECISION_KEY, MEMORY_VERSION, ENQUEUE]
@@ -164,4 +169,4 @@ def schema() -> str:
 
 
 if __name__ == "__main__":
-    print(schema())
+    sys.stdout.write(schema())

@@ -1,0 +1,1 @@
+"""The five layers of memory, and how they are written and edited."""

@@ -1,0 +1,1 @@
+"""Search and listings over what is current."""

@@ -1,0 +1,1 @@
+"""The ledger, the journal, guards, preview and undo."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -39,7 +39,7 @@ def utc(moment: datetime) -> datetime:
         raise InvalidTime(
             f"The time {moment.isoformat()} has no time zone.", hint="Write it with one, such as 2026-03-01T03:00:00Z."
         )
-    return moment.astimezone(timezone.utc)
+    return moment.astimezone(UTC)
 
 
 async def begin_run(
@@ -119,7 +119,7 @@ async def perform_step(database: Database, context: RunContext, step: Step, posi
         SlowwaveError: it failed; nothing of it is left. Record that with `record_failure`.
     """
     run = context.run
-    started = datetime.now(timezone.utc)
+    started = datetime.now(UTC)
     answer: Any = None
     if step.read is not None and step.call is not None:
         async with database.scoped(run.scope, run.binding(step.name), isolation=ISOLATION) as connection:
@@ -150,7 +150,7 @@ async def _perform_parts(database: Database, context: RunContext, step: Step, po
     outcomes = []
     for part in parts:
         name = f"{step.name}:{part}"
-        started = datetime.now(timezone.utc)
+        started = datetime.now(UTC)
         async with database.scoped(run.scope, run.binding(name), isolation=ISOLATION) as connection:
             await _own_run(connection)
             outcome = await committed_outcome(connection, name)
@@ -167,7 +167,7 @@ async def record_failure(
 ) -> None:
     """Keep why a step failed; a later attempt may replace it by a success."""
     async with database.scoped(context.run.scope, context.run.binding(step)) as connection:
-        await _record(connection, step, position, "failed", {"error": describe(error)}, datetime.now(timezone.utc))
+        await _record(connection, step, position, "failed", {"error": describe(error)}, datetime.now(UTC))
         await connection.commit()
 
 
@@ -175,7 +175,7 @@ async def record_skip(database: Database, context: RunContext, step: str, positi
     """Keep that a step was left out, and why."""
     async with database.scoped(context.run.scope, context.run.binding(step)) as connection:
         await _record(
-            connection, step, position, "skipped", StepOutcome(reason=reason).to_dict(), datetime.now(timezone.utc)
+            connection, step, position, "skipped", StepOutcome(reason=reason).to_dict(), datetime.now(UTC)
         )
         await connection.commit()
 

@@ -1,0 +1,1 @@
+"""The seven phases of sleep, one module each."""

@@ -115,6 +115,10 @@ CREATE UNIQUE INDEX uq_memories_derived_key ON slowwave.memories (tenant_id, sco
 
 CREATE UNIQUE INDEX uq_memories_external_id ON slowwave.memories (tenant_id, scope_path, external_id) WHERE external_id IS NOT NULL AND is_latest;
 
+COMMENT ON COLUMN slowwave.memories.is_latest IS 'False once an edit made a newer row of the same external id.';
+
+COMMENT ON COLUMN slowwave.memories.derived_key IS 'Set on rows a phase made, such as meta-nodes.';
+
 CREATE TABLE slowwave.memory_resonance_clusters (
 	tenant_id TEXT NOT NULL, 
 	run_id UUID NOT NULL, 
@@ -197,6 +201,10 @@ CREATE TABLE slowwave.pending_connections (
 
 CREATE INDEX ix_pending_connections_new ON slowwave.pending_connections (tenant_id, scope_path, at) WHERE consumed_by_run IS NULL;
 
+COMMENT ON COLUMN slowwave.pending_connections.source IS 'A memory''s id, external id or label, as the activation log holds it.';
+
+COMMENT ON COLUMN slowwave.pending_connections.outcome IS 'consumed, confirmed or rejected; null while pending.';
+
 CREATE TABLE slowwave.run_changes (
 	tenant_id TEXT NOT NULL, 
 	sequence BIGINT GENERATED ALWAYS AS IDENTITY, 
@@ -242,6 +250,8 @@ CREATE TABLE slowwave.runs (
 CREATE INDEX ix_runs_running ON slowwave.runs (tenant_id, scope_path) WHERE status = 'running';
 
 CREATE INDEX ix_runs_scope ON slowwave.runs (tenant_id, scope_path, as_of, started_at);
+
+COMMENT ON COLUMN slowwave.runs.ordinal IS 'How many runs of the same kind, time and parameters came before.';
 
 CREATE TABLE slowwave.soul_profiles (
 	tenant_id TEXT NOT NULL, 
@@ -423,6 +433,8 @@ CREATE TABLE slowwave.memory_embeddings (
 
 CREATE INDEX ix_memory_embeddings_scope ON slowwave.memory_embeddings (tenant_id, scope_path, model, aspect);
 
+COMMENT ON COLUMN slowwave.memory_embeddings.aspect IS 'content, or slot: subject and predicate alone.';
+
 CREATE TABLE slowwave.memory_state (
 	tenant_id TEXT NOT NULL, 
 	memory_id UUID NOT NULL, 
@@ -445,6 +457,8 @@ CREATE TABLE slowwave.memory_state (
 );
 
 CREATE INDEX ix_memory_state_scope ON slowwave.memory_state (tenant_id, scope_path);
+
+COMMENT ON COLUMN slowwave.memory_state.risk_checked IS 'Content hash and marker-list hash the risk scan last looked at.';
 
 CREATE TABLE slowwave.run_steps (
 	tenant_id TEXT NOT NULL, 
@@ -1176,4 +1190,3 @@ CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.decisions
 GRANT USAGE ON SCHEMA slowwave TO slowwave_app, slowwave_operator;
 
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA slowwave TO slowwave_app;
-

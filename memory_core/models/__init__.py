@@ -1,0 +1,1 @@
+"""Ports to embedding and language models, and their adapters."""

@@ -1,0 +1,191 @@
+"""A chunk of scopes through one run each: several scopes at once, and what fails for one fails for it alone.
+
+Both the library (`consolidate.py`) and the Prefect tasks work through these functions, so both do the same.
+Everything that passes between them is JSON-able.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+from uuid import UUID
+
+from memory_core.database.engine import Database
+from memory_core.errors import InvalidInput, ScopeBusy, SlowwaveError, TransientError
+from memory_core.night.context import context_for
+from memory_core.night.document import refusal_document, run_document
+from memory_core.night.steps import steps_of_kind
+from memory_core.runs.advance import advance, close_run
+from memory_core.runs.ledger import begin_run, describe, load_run, record_failure, steps_of
+from memory_core.runs.locks import held_scopes
+from memory_core.scope import TenantScope
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeRun:
+    """A run that began in one scope, or why none did.
+
+    Attributes:
+        run_id: None where the scope was refused.
+        status: `running`, `busy`, `refused` (later runs exist) or `failed`.
+        error: why no run began.
+    """
+
+    scope_path: str
+    kind: str
+    as_of: str
+    run_id: str | None
+    status: str
+    error: Mapping[str, Any] | None = None
+
+    @property
+    def scope(self) -> TenantScope:
+        """The scope."""
+        return TenantScope.from_path(self.scope_path)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a JSON-able document."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> ScopeRun:
+        """From `to_dict`."""
+        return cls(**document)
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeStep:
+    """How one step of one scope went; `status` is that of `runs.advance.StepResult`, or `transient`."""
+
+    scope: str
+    run_id: str
+    step: str
+    status: str
+    candidates: int = 0
+    changed: int = 0
+    skipped: Mapping[str, int] | None = None
+    reason: str = ""
+    error: Mapping[str, Any] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a JSON-able document."""
+        return asdict(self)
+
+
+@asynccontextmanager
+async def hold(database: Database, scopes: Sequence[TenantScope]) -> AsyncIterator[list[TenantScope]]:
+    """Hold the scopes for the length of a run; yields those that are free, in the given order."""
+    async with held_scopes(database, scopes) as held:
+        yield [scope for scope in scopes if scope in held]
+
+
+async def begin_chunk(
+    database: Database,
+    scopes: Sequence[TenantScope],
+    kind: str,
+    as_of: datetime,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    held: Sequence[TenantScope],
+    requested_by: str = "person",
+    flow_run_id: str | None = None,
+) -> list[ScopeRun]:
+    """Begin a run in each held scope; the others are busy.
+
+    Raises:
+        InvalidInput: the kind is unknown, or `as_of` is naive.
+    """
+    steps_of_kind(kind)
+    free = set(held)
+
+    async def begin(scope: TenantScope) -> ScopeRun:
+        base = (scope.scope_path, kind, as_of.isoformat())
+        if scope not in free:
+            busy = ScopeBusy(f"Another run holds the scope {scope}.", hint="Wait for it, or see `slowwave doctor`.", reason="busy")
+            return ScopeRun(*base, None, "busy", describe(busy))
+        try:
+            run = await begin_run(
+                database, scope, kind, as_of, parameters, requested_by=requested_by, flow_run_id=flow_run_id
+            )
+        except InvalidInput:
+            raise
+        except TransientError:
+            raise
+        except SlowwaveError as error:
+            return ScopeRun(*base, None, "refused", describe(error))
+        return ScopeRun(*base, str(run.id), "running")
+
+    return await _for_each(database, scopes, begin)
+
+
+async def advance_chunk(
+    database: Database, runs: Sequence[ScopeRun], step: str, *, last_attempt: bool = False
+) -> list[ScopeStep]:
+    """Do one step in each scope's run; every failure is kept in its own ledger.
+
+    Args:
+        last_attempt: whether a transient failure counts as a failure; otherwise it is reported as `transient`,
+            nothing of it is recorded, and a later call does the step.
+    """
+
+    async def one(item: ScopeRun) -> ScopeStep:
+        scope, run_id = item.scope, UUID(item.run_id or "")
+        try:
+            run = await load_run(database, scope, run_id)
+            context = await context_for(database, run)
+            steps = steps_of_kind(run.kind)
+            index = next(position for position, candidate in enumerate(steps) if candidate.name == step)
+            try:
+                result = await advance(database, context, steps, index)
+            except TransientError as error:
+                if not last_attempt:
+                    raise
+                await record_failure(database, context, step, index, error)
+                return ScopeStep(str(scope), str(run_id), step, "failed", error=describe(error))
+        except TransientError as error:
+            return ScopeStep(str(scope), str(run_id), step, "transient", error=describe(error))
+        outcome = result.outcome
+        if outcome is None:
+            return ScopeStep(str(scope), str(run_id), step, result.status, error=result.error)
+        return ScopeStep(
+            str(scope), str(run_id), step, result.status, outcome.candidates, outcome.changed, dict(outcome.skipped), outcome.reason
+        )
+
+    return await _for_each(database, [item for item in runs if item.run_id is not None], one)
+
+
+async def close_chunk(database: Database, runs: Sequence[ScopeRun]) -> list[dict[str, Any]]:
+    """Close each run by what its steps came to; returns one document a scope, in order."""
+
+    async def close(item: ScopeRun) -> dict[str, Any]:
+        if item.run_id is None:
+            return refusal_document(item.scope, item.kind, datetime.fromisoformat(item.as_of), item.status, item.error or {})
+        run = await load_run(database, item.scope, UUID(item.run_id))
+        context = await context_for(database, run)
+        async with database.scoped(run.scope) as connection:
+            steps = await steps_of(connection, run.id)
+        status = await close_run(database, context, run_document(run, "", steps))
+        async with database.scoped(run.scope) as connection:
+            error = await connection.scalar("SELECT error FROM runs WHERE tenant_id = :tenant_id AND id = CAST(:id AS uuid)", id=run.id)
+        return run_document(run, status, steps, error=error)
+
+    return await _for_each(database, runs, close)
+
+
+async def _for_each(
+    database: Database, items: Sequence[Any], work: Callable[[Any], Awaitable[Result]]
+) -> list[Result]:
+    """Work on several items at a time; results in the items' order."""
+    places = asyncio.Semaphore(database.settings.scopes_at_once)
+
+    async def placed(item: Any) -> Result:
+        async with places:
+            return await work(item)
+
+    return list(await asyncio.gather(*(placed(item) for item in items)))

@@ -1,0 +1,146 @@
+"""A night in process: the same steps, ledger, journal and result as through Prefect, without it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from itertools import count
+from typing import Any
+from uuid import UUID
+
+from tenacity import AsyncRetrying, retry_if_result, stop_after_attempt, wait_exponential_jitter
+
+from memory_core.database.engine import Database
+from memory_core.errors import NotFound, ScopeBusy
+from memory_core.night.chunks import ScopeRun, ScopeStep, advance_chunk, begin_chunk, close_chunk, hold
+from memory_core.night.context import context_for
+from memory_core.night.document import refusal_document, run_document
+from memory_core.night.scopes import scopes_of_tenant
+from memory_core.night.steps import UNDONE_QUERIES, steps_of_kind
+from memory_core.runs.ledger import begin_run, describe, utc
+from memory_core.runs.preview import preview, record_preview
+from memory_core.runs.undo import UndoResult, undo_run
+from memory_core.scope import TenantScope
+
+ATTEMPTS = 4
+"""How often a step is tried that fails for a passing reason."""
+
+
+async def consolidate_tenant(
+    database: Database,
+    tenant_id: str,
+    kind: str,
+    as_of: datetime,
+    *,
+    scope: TenantScope | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    dry_run: bool = False,
+    requested_by: str = "person",
+) -> list[dict[str, Any]]:
+    """Run one scope of a tenant, or all of them; one document a scope.
+
+    Args:
+        kind: `sleep`, `harmonize` or `nightly`.
+        scope: this scope alone; None for every known scope of the tenant.
+        parameters: `settings` (one table a section), `soul_schema`, `pending_connections`, `accept`, `reconsider`.
+
+    Raises:
+        NotFound: there is no such tenant or scope.
+        InvalidInput: the kind is unknown or `as_of` naive.
+    """
+    known = await scopes_of_tenant(database, tenant_id)
+    if scope is not None and scope not in known:
+        raise NotFound(f"There is no scope {scope} here.", hint=f"Known: {', '.join(map(str, known[:5]))}.")
+    chosen = known if scope is None else [scope]
+    return await consolidate(
+        database, chosen, kind, as_of, parameters=parameters, dry_run=dry_run, requested_by=requested_by
+    )
+
+
+async def consolidate(
+    database: Database,
+    scopes: Sequence[TenantScope],
+    kind: str,
+    as_of: datetime,
+    *,
+    parameters: Mapping[str, Any] | None = None,
+    dry_run: bool = False,
+    requested_by: str = "person",
+) -> list[dict[str, Any]]:
+    """Run the scopes as one chunk; one document a scope, in order."""
+    as_of = utc(as_of)
+    async with hold(database, scopes) as held:
+        if dry_run:
+            return [
+                await _preview(database, scope, kind, as_of, parameters, requested_by, free=scope in held)
+                for scope in scopes
+            ]
+        runs = await begin_chunk(
+            database, scopes, kind, as_of, parameters, held=held, requested_by=requested_by
+        )
+        for step in steps_of_kind(kind):
+            await _step_with_retries(database, runs, step.name)
+        return await close_chunk(database, runs)
+
+
+async def undo(
+    database: Database, scope: TenantScope, run_id: UUID, *, at: datetime, requested_by: str = "person"
+) -> UndoResult:
+    """Undo a run of the scope, and remember what a person took back.
+
+    Raises:
+        ScopeBusy: a run holds the scope.
+        NotFound, UndoRefused: as `runs.undo.undo_run`.
+    """
+    async with hold(database, [scope]) as held:
+        if not held:
+            raise ScopeBusy(f"Another run holds the scope {scope}.", hint="Wait for it, or see `slowwave doctor`.")
+        return await undo_run(
+            database, scope, run_id, at=utc(at), decisions=UNDONE_QUERIES, requested_by=requested_by
+        )
+
+
+async def _step_with_retries(database: Database, runs: Sequence[ScopeRun], step: str) -> None:
+    """The policy of `tasks/policy.py` for a process without Prefect: back-off with jitter on what can pass."""
+    attempts = count(1)
+
+    async def attempt() -> list[ScopeStep]:
+        return await advance_chunk(database, runs, step, last_attempt=next(attempts) == ATTEMPTS)
+
+    retrying = AsyncRetrying(
+        retry=retry_if_result(lambda results: any(result.status == "transient" for result in results)),
+        wait=wait_exponential_jitter(initial=0.2, max=10),
+        stop=stop_after_attempt(ATTEMPTS),
+    )
+    await retrying(attempt)
+
+
+async def _preview(
+    database: Database,
+    scope: TenantScope,
+    kind: str,
+    as_of: datetime,
+    parameters: Mapping[str, Any] | None,
+    requested_by: str,
+    *,
+    free: bool,
+) -> dict[str, Any]:
+    if not free:
+        busy = ScopeBusy(f"Another run holds the scope {scope}.", hint="Wait for it, or see `slowwave doctor`.", reason="busy")
+        return refusal_document(scope, kind, as_of, "busy", describe(busy))
+    run = await begin_run(database, scope, kind, as_of, parameters, dry_run=True)
+    context = await context_for(database, run)
+    found = await preview(database, context, steps_of_kind(kind))
+    steps = [
+        {
+            "step": result.step,
+            "status": result.status,
+            "outcome": result.outcome.to_dict() if result.outcome else {"error": result.error},
+            "started_at": None,
+            "finished_at": None,
+        }
+        for result in found.results
+    ]
+    document = run_document(run, found.status, steps, error=found.refusal)
+    preview_id = await record_preview(database, context, found, document, requested_by=requested_by)
+    return {**document, "run_id": preview_id, "would_be_run_id": str(run.id), "diff": found.changes}

@@ -1,0 +1,31 @@
+"""The steps of each kind of run, in their order."""
+
+from __future__ import annotations
+
+from memory_core.errors import InvalidInput
+from memory_core.runs.context import Step
+from memory_core.shmr.steps import SHMR_STEPS
+from memory_core.sleep.phases import SLEEP_STEPS
+
+KINDS = ("sleep", "harmonize", "nightly")
+
+EVERY_STEP: tuple[Step, ...] = (*SLEEP_STEPS, *SHMR_STEPS)
+
+UNDONE_QUERIES: tuple[str, ...] = tuple(step.undone for step in EVERY_STEP if step.undone)
+"""What `undo_run` asks, to remember what a person took back."""
+
+
+def steps_of_kind(kind: str) -> tuple[Step, ...]:
+    """The steps of a `sleep`, `harmonize` or `nightly` run.
+
+    Raises:
+        InvalidInput: there is no such kind.
+    """
+    match kind:
+        case "sleep":
+            return SLEEP_STEPS
+        case "harmonize":
+            return SHMR_STEPS
+        case "nightly":
+            return EVERY_STEP
+    raise InvalidInput(f"There is no run of kind {kind!r}.", hint=f"It is one of: {', '.join(KINDS)}.")

@@ -1,0 +1,1 @@
+"""Self-harmonizing memory reasoning, one module a step."""
