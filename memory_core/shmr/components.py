@@ -78,8 +78,6 @@ def join_similar(
             if labels[left].min() == labels[left].max() == labels[right].min() == labels[right].max():
                 continue
             linked = vectors[left] @ vectors[right].T >= threshold
-            if right is left:
-                np.fill_diagonal(linked, False)
             if linked.any():
                 if allowed is not None:
                     linked &= allowed(left, right)
