@@ -113,6 +113,8 @@ memories = Table(
         unique=True,
         postgresql_where=text("derived_key IS NOT NULL"),
     ),
+    # Import asks whether a text is known already.
+    Index("ix_memories_content_hash", "tenant_id", "scope_path", "content_hash"),
     # A belief's cascade and `why` walk from a winner to what it replaced.
     Index(
         "ix_memories_superseded_by", "tenant_id", "superseded_by", postgresql_where=text("superseded_by IS NOT NULL")

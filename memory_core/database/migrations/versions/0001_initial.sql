@@ -103,6 +103,8 @@ CREATE TABLE slowwave.memories (
 	CONSTRAINT ck_memories_finite_times CHECK (isfinite(observed_at) AND isfinite(recorded_at) AND isfinite(last_activity_at))
 );
 
+CREATE INDEX ix_memories_content_hash ON slowwave.memories (tenant_id, scope_path, content_hash);
+
 CREATE INDEX ix_memories_corrects ON slowwave.memories (tenant_id, corrects) WHERE corrects IS NOT NULL;
 
 CREATE INDEX ix_memories_label ON slowwave.memories (tenant_id, scope_path, label text_pattern_ops);
