@@ -1,0 +1,239 @@
+"""Recall: the current memories and the held or contested beliefs that are nearest in meaning to a question.
+
+Similarity is the cosine of stored vectors of the current embedding model. A belief ranks with the best of its own
+vector and of the memories that support it, so it never stands below its own evidence. What was superseded or
+retired is never an answer; with `as_of`, the answer is the one that would have been given then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import RowMapping
+
+from memory_core.database.engine import Database
+from memory_core.database.scoped import ScopedConnection
+from memory_core.errors import InvalidInput
+from memory_core.models.embedding import EmbeddingProvider, prepared_text
+from memory_core.retrieval.uses import record_uses
+from memory_core.runs.ledger import utc
+from memory_core.scope import TenantScope
+
+LARGEST_K = 1_000
+
+# Of several equal contents one is shown, and a belief takes its memory's place: more is fetched than is shown.
+_POOL = 4
+_SMALLEST_POOL = 50
+
+_CURRENT = """
+  m.retired_at IS NULL AND m.superseded_reason IS NULL
+  AND (m.expires_at IS NULL OR m.expires_at > CAST(:at AS timestamptz))
+"""
+_CURRENT_THEN = """
+  m.recorded_at <= CAST(:at AS timestamptz) AND (m.retired_at IS NULL OR m.retired_at > CAST(:at AS timestamptz))
+  AND (m.superseded_reason IS NULL OR m.superseded_at > CAST(:at AS timestamptz))
+  AND (m.expires_at IS NULL OR m.expires_at > CAST(:at AS timestamptz))
+"""
+_BELIEVED = "b.status IN ('held', 'contested')"
+# What was superseded, or went stale, later was held until then.
+_BELIEVED_THEN = """
+  b.recorded_at <= CAST(:at AS timestamptz)
+  AND (b.status IN ('held', 'contested') OR b.valid_to > CAST(:at AS timestamptz))
+"""
+
+
+def _memories(current: str) -> str:
+    return f"""
+SELECT m.id, m.external_id, m.scope_path, m.layer, m.label, m.content, m.observed_at, s.importance, s.confidence,
+       1 - (e.embedding <=> CAST(:vector AS vector)) AS cosine
+FROM memory_embeddings e
+JOIN memories m ON m.tenant_id = e.tenant_id AND m.id = e.memory_id
+LEFT JOIN memory_state s ON s.tenant_id = m.tenant_id AND s.memory_id = m.id
+WHERE e.tenant_id = :tenant_id AND e.scope_path = ANY(:visible_paths) AND m.scope_path = ANY(:visible_paths)
+  AND e.model = :model AND e.aspect = 'content' AND e.dimension = :dimension AND {current}
+ORDER BY e.embedding <=> CAST(:vector AS vector), m.id LIMIT :pool
+"""
+
+
+def _beliefs(believed: str) -> str:
+    return f"""
+WITH nearest AS MATERIALIZED (
+  SELECT b.belief_id, 1 - (e.embedding <=> CAST(:vector AS vector)) AS cosine
+  FROM belief_embeddings e
+  JOIN harmonic_beliefs b ON b.tenant_id = e.tenant_id AND b.belief_id = e.belief_id
+  WHERE e.tenant_id = :tenant_id AND e.scope_path = ANY(:visible_paths) AND b.scope_path = ANY(:visible_paths)
+    AND e.model = :model AND e.dimension = :dimension AND {believed}
+  ORDER BY e.embedding <=> CAST(:vector AS vector), b.belief_id LIMIT :pool
+), supported AS (
+  SELECT v.belief_id, max(h.cosine) AS cosine
+  FROM unnest(CAST(:hit_ids AS uuid[]), CAST(:hit_cosines AS double precision[])) AS h (memory_id, cosine)
+  JOIN belief_evidence v ON v.tenant_id = :tenant_id AND v.scope_path = ANY(:visible_paths)
+    AND v.memory_id = h.memory_id AND v.role = 'supports'
+  GROUP BY v.belief_id
+)
+SELECT b.belief_id, b.scope_path, b.subject, b.predicate, b.object, b.content, b.confidence, b.valid_from,
+       CASE WHEN b.status IN ('held', 'contested') THEN b.status ELSE 'held' END AS status,
+       n.cosine AS own_cosine, s.cosine AS evidence_cosine, evidence.items AS evidence
+FROM harmonic_beliefs b
+LEFT JOIN nearest n ON n.belief_id = b.belief_id
+LEFT JOIN supported s ON s.belief_id = b.belief_id
+CROSS JOIN LATERAL (
+  SELECT coalesce(jsonb_agg(jsonb_build_object('memory_id', m.id, 'external_id', m.external_id, 'role', v.role,
+                                               'content', m.content, 'observed_at', m.observed_at)
+                            ORDER BY v.role DESC, m.observed_at DESC, m.id), '[]'::jsonb) AS items
+  FROM belief_evidence v JOIN memories m ON m.tenant_id = v.tenant_id AND m.id = v.memory_id
+  WHERE v.tenant_id = :tenant_id AND v.scope_path = ANY(:visible_paths) AND v.belief_id = b.belief_id
+) AS evidence
+WHERE b.tenant_id = :tenant_id AND b.scope_path = ANY(:visible_paths)
+  AND (n.belief_id IS NOT NULL OR s.belief_id IS NOT NULL) AND {believed}
+"""
+
+
+def _without_vector(current: str) -> str:
+    return f"""
+SELECT count(*) FROM memories m
+WHERE m.tenant_id = :tenant_id AND m.scope_path = ANY(:visible_paths) AND {current}
+  AND NOT EXISTS (SELECT FROM memory_embeddings e WHERE e.tenant_id = m.tenant_id AND e.memory_id = m.id
+                  AND e.model = :model AND e.aspect = 'content' AND e.dimension = :dimension)
+"""
+
+
+async def recall(
+    database: Database,
+    scope: TenantScope,
+    embedding: EmbeddingProvider,
+    query: str,
+    *,
+    now: datetime,
+    k: int = 10,
+    as_of: datetime | None = None,
+    record: bool = True,
+) -> dict[str, Any]:
+    """What the scope knows that is nearest to the question, best first.
+
+    Args:
+        query: the question, in plain words.
+        now: the time of the call; stamps the recorded uses.
+        k: results at most, 1 to 1,000.
+        as_of: answer as at this time; nothing is recorded then. None for the present.
+        record: whether the returned memories, and those that support a returned belief, count as used. Uses are
+            what the next night strengthens.
+
+    Returns:
+        `results` (content, kind, id, score, signals, status, observed_at, evidence, …), `recorded` (uses written),
+        `without_vector` (current memories that the model has no vector of, and that were not searched).
+
+    Raises:
+        InvalidInput: the question is blank, or `k` is out of its range.
+        InvalidTime: a time is naive.
+    """
+    if not query.strip():
+        raise InvalidInput("The question is blank.", hint="Ask in plain words, such as: where does the user live")
+    if not 1 <= k <= LARGEST_K:
+        raise InvalidInput(f"k must be from 1 to {LARGEST_K}; it is {k}.")
+    at = utc(as_of if as_of is not None else now)
+    vector = (await embedding.embed([prepared_text(query)]))[0]
+    values = {
+        "vector": "[" + ",".join(map(str, vector.tolist())) + "]",
+        "model": embedding.model,
+        "dimension": len(vector),
+        "at": at,
+        "pool": max(_POOL * k, _SMALLEST_POOL),
+    }
+    async with database.scoped(scope) as connection:
+        results = (await _ranked(connection, values, then=as_of is not None))[:k]
+        missing = await connection.scalar(
+            _without_vector(_CURRENT if as_of is None else _CURRENT_THEN),
+            **{name: values[name] for name in ("model", "dimension", "at")},
+        )
+        recorded = 0
+        if record and as_of is None:
+            recorded = await record_uses(connection, _used(results), kind="recall", at=at)
+            await connection.commit()
+    return {
+        "query": query,
+        "k": k,
+        "as_of": None if as_of is None else at.isoformat(),
+        "model": embedding.model,
+        "results": results,
+        "recorded": recorded,
+        "without_vector": missing,
+    }
+
+
+async def _ranked(connection: ScopedConnection, values: Mapping[str, Any], *, then: bool) -> list[dict[str, Any]]:
+    memories = await connection.rows(_memories(_CURRENT_THEN if then else _CURRENT), **values)
+    beliefs = await connection.rows(
+        _beliefs(_BELIEVED_THEN if then else _BELIEVED),
+        **values,
+        hit_ids=[row["id"] for row in memories],
+        hit_cosines=[float(row["cosine"]) for row in memories],
+    )
+    found = [*map(_belief_result, beliefs), *map(_memory_result, memories)]
+    # At the same score a belief stands before the memory it rests on.
+    found.sort(key=lambda item: (-item["score"], item["kind"], -item["signals"]["confidence"], item["id"]))
+    return list(_distinct(found))
+
+
+def _memory_result(row: RowMapping) -> dict[str, Any]:
+    cosine = round(float(row["cosine"]), 6)
+    return {
+        "content": row["content"],
+        "kind": "memory",
+        "id": str(row["id"]),
+        "external_id": row["external_id"],
+        "scope": str(TenantScope.from_path(row["scope_path"])),
+        "layer": row["layer"],
+        "label": row["label"],
+        "score": cosine,
+        "signals": {"cosine": cosine, "confidence": row["confidence"] or 0.0, "importance": row["importance"]},
+        "status": "current",
+        "observed_at": row["observed_at"].isoformat(),
+        "evidence": [],
+    }
+
+
+def _belief_result(row: RowMapping) -> dict[str, Any]:
+    signals = {name: round(float(row[name]), 6) for name in ("own_cosine", "evidence_cosine") if row[name] is not None}
+    supports = [item["observed_at"] for item in row["evidence"] if item["role"] == "supports"]
+    return {
+        "content": row["content"],
+        "kind": "belief",
+        "id": str(row["belief_id"]),
+        "scope": str(TenantScope.from_path(row["scope_path"])),
+        "subject": row["subject"],
+        "predicate": row["predicate"],
+        "object": row["object"],
+        "score": max(signals.values()),
+        "signals": {**signals, "confidence": row["confidence"]},
+        "status": row["status"],
+        "observed_at": max(map(datetime.fromisoformat, supports), default=row["valid_from"]).isoformat(),
+        "evidence": row["evidence"],
+    }
+
+
+def _distinct(found: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:
+    """One result a content: of equal ones the first, which is the belief where one says the same."""
+    seen: set[str] = set()
+    for item in found:
+        words = " ".join(item["content"].casefold().split())
+        if words not in seen:
+            seen.add(words)
+            yield item
+
+
+def _used(results: Sequence[Mapping[str, Any]]) -> list[UUID]:
+    """The memories an answer rests on: those returned, and those that support a returned belief."""
+    ids = [
+        memory_id
+        for item in results
+        for memory_id in (
+            [item["id"]]
+            if item["kind"] == "memory"
+            else [one["memory_id"] for one in item["evidence"] if one["role"] == "supports"]
+        )
+    ]
+    return [UUID(memory_id) for memory_id in dict.fromkeys(ids)]
