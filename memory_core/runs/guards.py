@@ -41,6 +41,7 @@ class GuardSettings(BaseModel):
     hide_at_least: int = Field(default=10, ge=0, description="Number that may leave default recall whatever the share.")
 
 
+# Rows that a phase made are left out: a refreshed meta-node is no memory taken away.
 _COUNTS = f"""
 SELECT count(*) FILTER (WHERE retired_at IS NULL AND superseded_reason IS NULL) AS current,
        count(*) FILTER (WHERE retired_by_run = :run_id) AS retired_now,
@@ -51,7 +52,7 @@ SELECT count(*) FILTER (WHERE retired_at IS NULL AND superseded_reason IS NULL) 
        count(*) FILTER (WHERE retired_at IS NULL AND ({IDENTITY_CONDITION})) AS identity_left,
        count(*) FILTER (WHERE retired_by_run = :run_id AND ({IDENTITY_CONDITION})) AS identity_retired
 FROM memories m
-WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND recorded_at <= :as_of
+WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND recorded_at <= :as_of AND derived_key IS NULL
 """
 
 

@@ -105,13 +105,14 @@ memories = Table(
         unique=True,
         postgresql_where=text("external_id IS NOT NULL AND is_latest"),
     ),
+    # A derived row that changed is retired and a new one made, so that nothing is overwritten; one is in use.
     Index(
         "uq_memories_derived_key",
         "tenant_id",
         "scope_path",
         "derived_key",
         unique=True,
-        postgresql_where=text("derived_key IS NOT NULL"),
+        postgresql_where=text("derived_key IS NOT NULL AND retired_at IS NULL"),
     ),
     # Import asks whether a text is known already.
     Index("ix_memories_content_hash", "tenant_id", "scope_path", "content_hash"),

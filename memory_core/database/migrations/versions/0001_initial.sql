@@ -113,7 +113,7 @@ CREATE INDEX ix_memories_recorded ON slowwave.memories (tenant_id, scope_path, r
 
 CREATE INDEX ix_memories_superseded_by ON slowwave.memories (tenant_id, superseded_by) WHERE superseded_by IS NOT NULL;
 
-CREATE UNIQUE INDEX uq_memories_derived_key ON slowwave.memories (tenant_id, scope_path, derived_key) WHERE derived_key IS NOT NULL;
+CREATE UNIQUE INDEX uq_memories_derived_key ON slowwave.memories (tenant_id, scope_path, derived_key) WHERE derived_key IS NOT NULL AND retired_at IS NULL;
 
 CREATE UNIQUE INDEX uq_memories_external_id ON slowwave.memories (tenant_id, scope_path, external_id) WHERE external_id IS NOT NULL AND is_latest;
 
