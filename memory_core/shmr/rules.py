@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -64,6 +64,10 @@ class _Side:
     @property
     def by_person(self) -> bool:
         return any(item.candidate.by_person for item in self.items)
+
+    @property
+    def by_own_person(self) -> bool:
+        return any(item.candidate.by_person for item in self.own)
 
     @property
     def sources(self) -> int:
@@ -153,12 +157,13 @@ def _explicit_corrections(members: list[Candidate], decisions: _Decisions) -> di
     """What each corrected memory was corrected by; the later correction where there are several."""
     by_id = {member.memory_id: member for member in members}
     corrected = {m.corrects: m.memory_id for m in members if m.corrects in by_id and m.corrects is not None}
+    circular = {target for target in corrected if _ends_in(target, corrected, {target})}
     for target, winner in list(corrected.items()):
-        if by_id[target].corrects == winner or target == winner:
-            decisions.rejected.append(Rejected(str(target), "two memories correct each other, or one itself"))
-            corrected.pop(target)
-            continue
-        decisions.supersede([by_id[target]], by_id[winner], "correction", "explicitly corrected")
+        if target in circular:
+            decisions.rejected.append(Rejected(str(target), "memories that correct one another in a circle"))
+            del corrected[target]
+        else:
+            decisions.supersede([by_id[target]], by_id[winner], "correction", "explicitly corrected")
     return corrected
 
 
@@ -200,7 +205,7 @@ def _settle(items: list[_Item], corrections: dict[UUID, UUID], decisions: _Decis
     winners = list(sides)
     overridden: dict[int, list[_Side]] = defaultdict(list)
     for conflict in _conflicts(sides, many):
-        winner, reason, because = _decide(conflict, many, corrections)
+        winner, reason, because = _decide(conflict, many)
         if winner is None:
             contested += conflict
             _contest(conflict, because, decisions)
@@ -224,12 +229,15 @@ def _settle(items: list[_Item], corrections: dict[UUID, UUID], decisions: _Decis
             _hold(side, losers, corrected, decisions)
 
 
-def _ends_in(corrected: UUID, corrections: dict[UUID, UUID], ids: tuple[UUID, ...]) -> bool:
-    seen = set()
+def _ends_in(corrected: UUID, corrections: dict[UUID, UUID], ids: Container[UUID]) -> bool:
+    """Whether following the corrections of a memory leads to one of `ids`."""
+    seen: set[UUID] = set()
     while corrected in corrections and corrected not in seen:
         seen.add(corrected)
         corrected = corrections[corrected]
-    return corrected in ids
+        if corrected in ids:
+            return True
+    return False
 
 
 def _sides(items: list[_Item]) -> list[_Side]:
@@ -290,9 +298,7 @@ def _measured(sides: list[_Side]) -> bool:
     return len(shapes) == 1 and "0" in shapes.pop()
 
 
-def _decide(
-    sides: list[_Side], many: bool | None, corrections: dict[UUID, UUID]
-) -> tuple[_Side | None, SupersedeReason, str]:
+def _decide(sides: list[_Side], many: bool | None) -> tuple[_Side | None, SupersedeReason, str]:
     latest = max(sides, key=lambda side: (side.last.candidate.observed_at, str(side.last.id)))
     others = [side for side in sides if side is not latest]
     by_time = all(
@@ -302,7 +308,9 @@ def _decide(
         abs(side.last.candidate.observed_at - latest.last.candidate.observed_at) >= CLEARLY_LATER for side in others
     )
     persons = [side for side in sides if side.by_person]
-    if persons and latest not in persons:
+    # A person who speaks in a parent scope does not outweigh one who speaks in this one.
+    outweighed = any(side.by_own_person for side in others) and not latest.by_own_person
+    if outweighed or (persons and latest not in persons):
         return None, "contradiction", "a later statement differs from what a person corrected or confirmed"
     if not latest.own:
         return None, "contradiction", "the latest statement belongs to a parent scope"
@@ -315,7 +323,7 @@ def _decide(
         return None, "contradiction", "a denial of something past is not known to replace it"
     if ordered:
         return None, "contradiction", "an older statement was repeated after the newer one"
-    if len(persons) == 1:
+    if len(persons) == 1 and persons[0].own:
         return persons[0], "contradiction", "a person confirmed it, and the times do not decide"
     best = max(sides, key=lambda side: side.sources)
     rest = [side for side in sides if side is not best]
