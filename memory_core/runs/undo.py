@@ -228,8 +228,9 @@ async def _remove(connection: ScopedConnection, item: TableEntry, run_id: UUID) 
     key = "jsonb_build_object(" + ", ".join(f"'{column}', t.{column}" for column in item.key) + ")"
     made = f"FROM {item.name} t WHERE t.tenant_id = :tenant_id AND t.scope_path = :scope_path AND t.created_by_run = CAST(:id AS uuid)"
     changed_since = (
-        f"EXISTS (SELECT FROM run_changes c WHERE c.tenant_id = t.tenant_id AND c.table_name = '{item.name}' AND c.row_key = {key} "
-        "AND c.run_id NOT IN (CAST(:id AS uuid), :run_id) AND c.operation = 'update')"
+        f"{key} IN (SELECT c.row_key FROM run_changes c WHERE c.tenant_id = :tenant_id AND c.scope_path = :scope_path "
+        f"AND c.table_name = '{item.name}' AND c.operation = 'update' AND c.run_id NOT IN (CAST(:id AS uuid), :run_id) "
+        "AND c.sequence > (SELECT coalesce(min(sequence), 0) FROM run_changes WHERE tenant_id = :tenant_id AND run_id = CAST(:id AS uuid)))"
         if item.journalled
         else "false"
     )

@@ -223,7 +223,7 @@ CREATE TABLE slowwave.run_changes (
 	CONSTRAINT ck_run_changes_operation_known CHECK (operation IN ('update', 'delete'))
 );
 
-CREATE INDEX ix_run_changes_row ON slowwave.run_changes (tenant_id, table_name, row_key);
+CREATE INDEX ix_run_changes_table ON slowwave.run_changes (tenant_id, scope_path, table_name, sequence);
 
 CREATE TABLE slowwave.runs (
 	tenant_id TEXT NOT NULL, 
