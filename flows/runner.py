@@ -1,0 +1,133 @@
+"""What the command line calls to run a flow from a shell: the entry point `runner` of the group `slowwave.flows`.
+
+Prefect reads its settings when it is imported, so nothing here imports it, or a flow, before they are set.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from flows.environment import (
+    client_environment,
+    ephemeral_environment,
+    has_server,
+    prefect_database_url,
+    server_environment,
+    set_missing,
+)
+from flows.prefect_schema import prepare
+from memory_core.errors import InvalidInput, SlowwaveError
+from memory_core.settings import Settings
+
+if TYPE_CHECKING:
+    from prefect import Flow
+
+FLOW_COMMANDS = ("sleep", "harmonize", "nightly")
+COMMANDS = ("prepare", *FLOW_COMMANDS, "replay")
+
+
+def run(request: Mapping[str, Any]) -> Any:
+    """Do one request and return its result. Not to be called from a running event loop.
+
+    Args:
+        request: `command`, one of `prepare`, `sleep`, `harmonize`, `nightly`, `replay`, and
+            for `sleep`, `harmonize`, `nightly`: `tenant` (or `tenants`), `scope` (kind=id/kind=id, or None), `as_of`
+            (a datetime with a zone, or ISO 8601 text), `dry_run`, `requested_by`, and `parameters` (`settings`,
+            `soul_schema`, `pending_connections`, `accept`, `reconsider`);
+            for `replay`: `tenants`, `nights` (times with a zone), `requested_by`, `settings`, and `progress`, a
+            function that is called with what is done, what there is in all, and what comes next;
+            for all: `home` and `debug` where they are not in the environment.
+
+    Returns:
+        `prepare`: the document of `prefect_schema.prepare`. The flows: a list with one document a scope, whatever
+        their statuses. `replay`: `{"nights": […], "runs": [documents of the last night]}`.
+
+    Raises:
+        SlowwaveError: the flow could not begin, such as NotFound, InvalidInput or SetupError.
+    """
+    command = request.get("command")
+    if command not in COMMANDS:
+        raise InvalidInput(f"There is no flow command {command!r}.", hint=f"It is one of: {', '.join(COMMANDS)}.")
+    settings = Settings.load(home=request.get("home"), debug=request.get("debug"))
+    # Tasks read the settings from the environment, because they may run in other processes.
+    os.environ["SLOWWAVE_HOME"] = str(settings.home)
+    if command == "prepare":
+        return prepare(settings)
+    set_missing(client_environment(settings))
+    if not has_server():
+        prepare(settings)
+        set_missing({**server_environment(settings, prefect_database_url(settings)), **ephemeral_environment()})
+    return asyncio.run(_run_flow(str(command), request))
+
+
+async def _run_flow(command: str, request: Mapping[str, Any]) -> Any:
+    from pydantic import ValidationError
+
+    from flows.progress import listening
+    from flows.records import heartbeats_off, wait_until_recorded
+
+    try:
+        flow, parameters = _flow_of(command, request)
+    except ValidationError as error:
+        raise _invalid(error) from error
+    with heartbeats_off(), listening(request.get("progress")):
+        state = await flow(parameters, return_state=True)
+        result = await state.aresult(raise_on_failure=False)
+        if not has_server():
+            await wait_until_recorded(state.state_details.flow_run_id)
+    if not isinstance(result, BaseException):
+        return result
+    if not isinstance(result, SlowwaveError):
+        raise result
+    if "nights" in result.data:
+        return {"nights": result.data["nights"], "runs": result.data["runs"]}
+    if "documents" in result.data:
+        return result.data["documents"]
+    raise result
+
+
+def _flow_of(command: str, request: Mapping[str, Any]) -> tuple[Flow[..., Any], Any]:
+    from flows import parameters as models
+
+    tenants = request.get("tenants") or [request.get("tenant")]
+    given: dict[str, Any] = {"tenants": tenants, "requested_by": request.get("requested_by") or "person"}
+    if command == "replay":
+        from flows.replay import replay
+
+        return replay, models.ReplayParameters(
+            **given, nights=[_moment(night) for night in request["nights"]], settings=request.get("settings") or {}
+        )
+    given |= {
+        "scope": request.get("scope") or "",
+        "as_of": _moment(request.get("as_of")),
+        "dry_run": bool(request.get("dry_run")),
+        **{name: value for name, value in (request.get("parameters") or {}).items() if value is not None},
+    }
+    match command:
+        case "sleep":
+            from flows.deep_sleep import deep_sleep
+
+            return deep_sleep, models.DeepSleepParameters(**given)
+        case "harmonize":
+            from flows.harmonize import harmonize
+
+            return harmonize, models.HarmonizeParameters(**given)
+        case _:
+            from flows.nightly import nightly
+
+            return nightly, models.NightlyParameters(**given)
+
+
+def _moment(value: Any) -> datetime | None:
+    return datetime.fromisoformat(value) if isinstance(value, str) else value
+
+
+def _invalid(error: Any) -> InvalidInput:
+    problems = "; ".join(
+        f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}" for problem in error.errors()
+    )
+    return InvalidInput(f"The flow cannot run with these parameters: {problems}.")

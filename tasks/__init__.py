@@ -1,0 +1,1 @@
+"""How one step runs: thin Prefect tasks around the memory core."""
