@@ -7,10 +7,7 @@ would otherwise be lost in silence.
 
 from __future__ import annotations
 
-import hashlib
 import math
-import unicodedata
-import uuid
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
@@ -27,8 +24,8 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from memory_core.errors import InvalidInput
+from memory_core.layers.identity import content_hash
 from memory_core.models.embedding import prepared_text
-from memory_core.scope import TenantScope
 
 MAX_CONTENT = 200_000
 MAX_NAME = 400
@@ -200,7 +197,23 @@ class NewMemory(BaseModel):
             raise PydanticCustomError("corrects", "corrects names the memory itself")
         if any(edge.to == self.external_id for edge in self.edges):
             raise PydanticCustomError("edges", "an edge leads to the memory itself")
+        self._check_properties()
         return self
+
+    def _check_properties(self) -> None:
+        # These properties become rows of their own, so they are checked while the line number is at hand.
+        if self.layer == "prospective" and self.properties.get("due_at") is not None:
+            try:
+                utc_moment(self.properties["due_at"])
+            except PydanticCustomError as error:
+                raise PydanticCustomError("due_at", f"properties.due_at {error.message_template}") from None
+        if self.layer == "procedural" and not isinstance(self.properties.get("steps", []), list):
+            raise PydanticCustomError("steps", "properties.steps is not a list")
+        soul = self.properties.get("soul")
+        if soul is not None and self.source == "user":
+            field = soul.get("field") if isinstance(soul, dict) else None
+            if not isinstance(field, str) or not field.strip() or soul.get("value") is None:
+                raise PydanticCustomError("soul", 'properties.soul is not {"field": name, "value": value}')
 
     @property
     def dated(self) -> bool:
@@ -227,34 +240,6 @@ class NewMemory(BaseModel):
     def slot_text(self) -> str | None:
         """Subject and predicate as one text: what the memory is about, without what it says; None without a triple."""
         return f"{self.subject} {self.predicate}" if self.subject else None
-
-
-def content_hash(*parts: str | None) -> str:
-    """sha256 in hexadecimal over parts, each in NFC and prefixed by its length in bytes; None differs from empty."""
-    digest = hashlib.sha256()
-    for part in parts:
-        if part is None:
-            digest.update(b"-;")
-        else:
-            data = unicodedata.normalize("NFC", part).encode()
-            digest.update(b"%d:%s" % (len(data), data))
-    return digest.hexdigest()
-
-
-def memory_id(scope: TenantScope, memory: NewMemory, now: datetime) -> uuid.UUID:
-    """The id of a memory: a UUID in the version 7 layout whose random bits are not random.
-
-    48 bits are the milliseconds of `recorded_at`, so that ids sort by time; 74 bits come from sha256 over the scope
-    path, the external id, the content hash and `observed_at`. So the same dated file gives the same ids in any store.
-    """
-    recorded = memory.recorded(now)
-    seed = content_hash(
-        scope.scope_path, memory.external_id, memory.content_hash, memory.observed(now).isoformat()
-    ).encode()
-    bits = int.from_bytes(hashlib.sha256(b"memory id;" + seed).digest()[:10], "big")
-    milliseconds = min(max(0, int(recorded.timestamp() * 1000)), 2**48 - 1)
-    value = milliseconds << 80 | 0x7 << 76 | (bits >> 62 & 0xFFF) << 64 | 0b10 << 62 | bits & (2**62 - 1)
-    return uuid.UUID(int=value)
 
 
 def readable(error: ValidationError) -> str:
