@@ -1,0 +1,187 @@
+"""Reads what SHMR works on: candidates with their vectors, and the clusters of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory_core.database.scoped import ScopedConnection
+from memory_core.runs.context import RunContext
+from memory_core.shmr.candidates import Candidate
+from memory_core.shmr.settings import ShmrSettings
+from memory_core.shmr.slots import Slot
+
+LONGEST_EPISODE = 300
+"""Characters of an episode that are compared."""
+
+CURRENT = (
+    "m.retired_at IS NULL AND m.superseded_reason IS NULL AND (m.expires_at IS NULL OR m.expires_at > :as_of) "
+    "AND m.recorded_at <= :as_of"
+)
+"""SQL: memory `m` holds at the run's time."""
+
+ELIGIBLE = (
+    f"({CURRENT} AND m.derived_key IS NULL "
+    "AND (m.layer = 'semantic' OR (m.layer = 'episodic' AND char_length(m.content) > 10)))"
+)
+"""SQL: memory `m` is a current fact, or a current episode of more than 10 characters; no phase made it."""
+
+_COLUMNS = """
+SELECT m.id, m.version, m.content_hash, m.layer, left(m.content, CASE m.layer WHEN 'episodic' THEN {longest} END) AS content,
+       m.subject, m.predicate, m.object, m.observed_at, m.source, m.corrects, m.scope_path <> :scope_path AS read_only,
+       coalesce(s.confidence, 0.7) AS confidence,
+       m.pinned OR EXISTS (SELECT FROM memory_accesses a WHERE a.tenant_id = :tenant_id AND a.memory_id = m.id
+                           AND a.kind = 'confirm' AND a.at <= :as_of) AS confirmed,
+       vector_send(e.embedding) AS content_vector, vector_send(t.embedding) AS slot_vector
+FROM memories m
+LEFT JOIN memory_state s ON s.tenant_id = :tenant_id AND s.memory_id = m.id
+LEFT JOIN memory_embeddings e ON e.tenant_id = :tenant_id AND e.memory_id = m.id AND e.model = :model AND e.aspect = 'content'
+LEFT JOIN memory_embeddings t ON t.tenant_id = :tenant_id AND t.memory_id = m.id AND t.model = :model AND t.aspect = 'slot'
+WHERE m.tenant_id = :tenant_id AND m.scope_path = ANY(:visible_paths)
+""".format(longest=LONGEST_EPISODE)
+
+_CANDIDATES = f"{_COLUMNS} AND e.memory_id IS NOT NULL AND {ELIGIBLE} ORDER BY m.id"
+_MEMBERS = f"{_COLUMNS} AND m.id = ANY(CAST(:ids AS uuid[])) ORDER BY m.id"
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """Candidates with their vectors.
+
+    Attributes:
+        candidates: n memories in the order of their ids.
+        content_vectors: shape (n, d), float32, rows of length 1; zeros where there is no usable vector.
+        slot_vectors: the same for subject and predicate.
+    """
+
+    candidates: list[Candidate]
+    content_vectors: NDArray[np.float32]
+    slot_vectors: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCluster:
+    """A cluster of a run with its members as they are now.
+
+    Attributes:
+        versions: the members' versions when they were clustered.
+        slots: one a member, None where it has none.
+        vectors: shape (n, d), content vectors.
+        handles: short names, one a member.
+        proposal: what was decided so far: `decision`, `by`, `version`, `vectors`; empty before.
+    """
+
+    cluster_id: str
+    fingerprint: str
+    status: str
+    members: list[Candidate]
+    versions: list[int]
+    slots: list[Slot | None]
+    vectors: NDArray[np.float32]
+    handles: list[str]
+    proposal: dict[str, Any]
+    row: Mapping[str, Any]
+
+
+def shmr_settings(context: RunContext) -> ShmrSettings:
+    """SHMR's settings for this run: the call's, the tenant's, `SLOWWAVE_SHMR_*`, `MNEMOSYNE_SHMR_*`, the file's."""
+    return context.section("shmr", ShmrSettings, aliases=("MNEMOSYNE_SHMR_",))
+
+
+async def all_candidates(connection: ScopedConnection, model: str) -> Collected:
+    """Every current fact and episode of the scope and its ancestors that has a vector of the model."""
+    return _collected(await connection.rows(_CANDIDATES, model=model))
+
+
+async def clusters_of_run(
+    connection: ScopedConnection, model: str, statuses: Sequence[str], *, cluster_id: str | None = None
+) -> list[StoredCluster]:
+    """The run's clusters of these statuses in the order of their ids, or one of them."""
+    rows = await connection.rows(
+        "SELECT cluster_id, fingerprint, status, members, proposal, score, iteration, model, model_call_key, rejected "
+        "FROM memory_resonance_clusters WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND run_id = :run_id "
+        "AND status = ANY(:statuses) AND (CAST(:only AS text) IS NULL OR cluster_id = :only) ORDER BY cluster_id",
+        statuses=list(statuses),
+        only=cluster_id,
+    )
+    ids = [UUID(member["memory_id"]) for row in rows for member in row["members"]]
+    found = _collected(await connection.rows(_MEMBERS, ids=ids, model=model)) if ids else None
+    place = {candidate.memory_id: i for i, candidate in enumerate(found.candidates)} if found else {}
+    clusters = []
+    for row in rows:
+        present = [member for member in row["members"] if UUID(member["memory_id"]) in place]
+        positions = [place[UUID(member["memory_id"])] for member in present]
+        clusters.append(
+            StoredCluster(
+                cluster_id=row["cluster_id"],
+                fingerprint=row["fingerprint"],
+                status=row["status"],
+                members=[found.candidates[i] for i in positions] if found else [],
+                versions=[member["version"] for member in present],
+                slots=[None if member["slot"] is None else Slot(**member["slot"]) for member in present],
+                vectors=found.content_vectors[positions] if found else np.zeros((0, 1), np.float32),
+                handles=[member["handle"] for member in present],
+                proposal=row["proposal"] or {},
+                row=row,
+            )
+        )
+    return clusters
+
+
+def member_documents(members: Sequence[Candidate], slots: Sequence[Slot | None]) -> list[dict[str, Any]]:
+    """The members as kept with their cluster: id, version, handle and slot, in order of time."""
+    order = sorted(range(len(members)), key=lambda i: (members[i].observed_at, str(members[i].memory_id)))
+    return [
+        {
+            "memory_id": str(members[i].memory_id),
+            "version": members[i].version,
+            "handle": f"m{number}",
+            "slot": None if (slot := slots[i]) is None else asdict(slot),
+        }
+        for number, i in enumerate(order, 1)
+    ]
+
+
+def vector_text(row: NDArray[np.float32]) -> str:
+    """A vector as pgvector reads it; nine digits give the same float32 back."""
+    return "[" + ",".join(f"{value:.9g}" for value in row.tolist()) + "]"
+
+
+def _collected(rows: Sequence[Mapping[str, Any]]) -> Collected:
+    candidates = [
+        Candidate(
+            memory_id=row["id"],
+            version=row["version"],
+            content_hash=row["content_hash"],
+            layer=row["layer"],
+            content=row["content"],
+            subject=row["subject"],
+            predicate=row["predicate"],
+            object=row["object"],
+            observed_at=row["observed_at"],
+            confidence=row["confidence"],
+            source=row["source"],
+            corrects=row["corrects"],
+            confirmed=row["confirmed"],
+            read_only=row["read_only"],
+        )
+        for row in rows
+    ]
+    return Collected(candidates, _unit([row["content_vector"] for row in rows]), _unit([row["slot_vector"] for row in rows]))
+
+
+def _unit(stored: Sequence[bytes | None]) -> NDArray[np.float32]:
+    """Vectors from pgvector's binary form: two 16-bit numbers, then the big-endian floats. Scaled to length 1."""
+    dimension = next((len(each) // 4 - 1 for each in stored if each is not None), 1)
+    vectors = np.zeros((len(stored), dimension), dtype=np.float32)
+    for i, each in enumerate(stored):
+        # A vector of another dimension under the same model name cannot be compared; its memory keeps a row of zeros.
+        if each is not None and len(each) // 4 - 1 == dimension:
+            vectors[i] = np.frombuffer(each, dtype=">f4", offset=4)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0), dtype=np.float32)
