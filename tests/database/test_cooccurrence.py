@@ -35,9 +35,11 @@ async def burst(database: Database, scope: TenantScope, count: int, *, seconds: 
     await change(
         database,
         scope,
-        "WITH added AS (INSERT INTO memories (tenant_id, scope_path, id, content, observed_at, recorded_at, last_activity_at, content_hash) "
+        "WITH added AS (INSERT INTO memories (tenant_id, scope_path, id, content, observed_at, recorded_at, "
+        "last_activity_at, content_hash) "
         "SELECT :tenant_id, :scope_path, gen_random_uuid(), 'memory ' || n, at, at, at, md5(n::text) "
-        "FROM (SELECT n, CAST(:end AS timestamptz) - make_interval(secs => CAST(:seconds AS double precision) * n / :count) AS at "
+        "FROM (SELECT n, CAST(:end AS timestamptz) "
+        "             - make_interval(secs => CAST(:seconds AS double precision) * n / :count) AS at "
         "      FROM generate_series(0, CAST(:count AS integer) - 1) AS n) AS moments RETURNING id) "
         "INSERT INTO memory_state (tenant_id, scope_path, memory_id) SELECT :tenant_id, :scope_path, id FROM added",
         end=end,
@@ -60,7 +62,7 @@ async def test_an_hour_is_the_window_and_its_edge_counts(database: Database, sco
 
 
 async def test_becoming_known_is_activity_and_maintenance_is_not(database: Database, scope: TenantScope) -> None:
-    """F06, F07, F08: what phases touched is not linked; memories made within the hour are, and again only when active."""
+    """F06, F07, F08: what phases touched is not linked; memories made within one hour are."""
     a = await add_memory(database, scope, "a", observed_at=ago(hours=3))
     b = await add_memory(database, scope, "b", observed_at=ago(hours=3, minutes=10))
     c = await used(database, scope, "c", ago(hours=9))
@@ -112,7 +114,8 @@ async def test_one_busy_memory_does_not_hide_its_neighbours(database: Database, 
         database,
         scope,
         "INSERT INTO memory_accesses (tenant_id, id, scope_path, memory_id, kind, at) "
-        "SELECT :tenant_id, gen_random_uuid(), :scope_path, :busy, 'recall', CAST(:start AS timestamptz) + n * interval '6 seconds' "
+        "SELECT :tenant_id, gen_random_uuid(), :scope_path, :busy, 'recall', "
+        "CAST(:start AS timestamptz) + n * interval '6 seconds' "
         "FROM generate_series(1, 199) AS n",
         busy=busy,
         start=ago(hours=3),
@@ -123,7 +126,7 @@ async def test_one_busy_memory_does_not_hide_its_neighbours(database: Database, 
 
 
 async def test_a_burst_is_linked_nearest_first_and_the_rest_counted(database: Database, scope: TenantScope) -> None:
-    """F10: k nearest in time, whatever the order of rows; nobody exceeds k, nobody is left out, the excess is counted."""
+    """F10: k nearest in time, whatever the order of rows; nobody is left out, and the excess is counted."""
     count = 40
     await burst(database, scope, count, seconds=600, end=ago(hours=2))
     night = await sleep(database, scope, STEP)
