@@ -17,10 +17,11 @@ from uuid import UUID
 from memory_core.database.engine import Database
 from memory_core.errors import InvalidInput, ScopeBusy, SlowwaveError, TransientError
 from memory_core.night.context import context_for
-from memory_core.night.document import refusal_document, run_document
+from memory_core.night.document import refusal_document, run_document, status_of
+from memory_core.night.highlights import highlights_of
 from memory_core.night.steps import steps_of_kind
 from memory_core.runs.advance import advance, close_run
-from memory_core.runs.ledger import begin_run, describe, load_run, record_failure, steps_of
+from memory_core.runs.ledger import ISOLATION, begin_run, describe, load_run, record_failure, steps_of
 from memory_core.runs.locks import held_scopes
 from memory_core.scope import TenantScope
 
@@ -168,12 +169,13 @@ async def close_chunk(database: Database, runs: Sequence[ScopeRun]) -> list[dict
             return refusal_document(item.scope, item.kind, datetime.fromisoformat(item.as_of), item.status, item.error or {})
         run = await load_run(database, item.scope, UUID(item.run_id))
         context = await context_for(database, run)
-        async with database.scoped(run.scope) as connection:
+        async with database.scoped(run.scope, run.binding("close"), isolation=ISOLATION) as connection:
             steps = await steps_of(connection, run.id)
-        status = await close_run(database, context, run_document(run, "", steps))
+            told = await highlights_of(connection, context)
+        status = await close_run(database, context, run_document(run, status_of(steps), steps, highlights=told))
         async with database.scoped(run.scope) as connection:
             error = await connection.scalar("SELECT error FROM runs WHERE tenant_id = :tenant_id AND id = CAST(:id AS uuid)", id=run.id)
-        return run_document(run, status, steps, error=error)
+        return run_document(run, status, steps, error=error, highlights=None if status == "refused" else told)
 
     return await _for_each(database, runs, close)
 

@@ -15,6 +15,7 @@ from memory_core.errors import NotFound, ScopeBusy
 from memory_core.night.chunks import ScopeRun, ScopeStep, advance_chunk, begin_chunk, close_chunk, hold
 from memory_core.night.context import context_for
 from memory_core.night.document import refusal_document, run_document
+from memory_core.night.highlights import highlights_of
 from memory_core.night.scopes import scopes_of_tenant
 from memory_core.night.steps import UNDONE_QUERIES, steps_of_kind
 from memory_core.runs.ledger import begin_run, describe, utc
@@ -130,7 +131,9 @@ async def _preview(
         return refusal_document(scope, kind, as_of, "busy", describe(busy))
     run = await begin_run(database, scope, kind, as_of, parameters, dry_run=True)
     context = await context_for(database, run)
-    found = await preview(database, context, steps_of_kind(kind))
+    found = await preview(
+        database, context, steps_of_kind(kind), collect=lambda connection: highlights_of(connection, context)
+    )
     steps = [
         {
             "step": result.step,
@@ -141,6 +144,6 @@ async def _preview(
         }
         for result in found.results
     ]
-    document = run_document(run, found.status, steps, error=found.refusal)
+    document = run_document(run, found.status, steps, error=found.refusal, highlights=found.collected)
     preview_id = await record_preview(database, context, found, document, requested_by=requested_by)
     return {**document, "run_id": preview_id, "would_be_run_id": str(run.id), "diff": found.changes}

@@ -22,6 +22,7 @@ def run_document(
     *,
     run_id: str | None = None,
     error: Mapping[str, Any] | None = None,
+    highlights: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """One run as a JSON-able document.
 
@@ -29,6 +30,7 @@ def run_document(
         steps: the ledger's rows: step, status, outcome, started_at, finished_at.
         run_id: where it differs from the run's own: a preview is kept under an id of its own.
         error: why the run was refused or failed; None otherwise.
+        highlights: what it did, as `highlights.highlights` tells it; None where nothing of it is left.
     """
     whole = [dict(step) for step in steps if ":" not in step["step"]]
     document: dict[str, Any] = {
@@ -49,9 +51,18 @@ def run_document(
     document["steps"] = {
         step["step"]: {"status": step["status"], **_shown(step["outcome"])} for step in whole
     }
+    if highlights:
+        document["highlights"] = dict(highlights)
     if error:
         document["error"] = dict(error)
     return document
+
+
+def status_of(steps: Sequence[Mapping[str, Any]]) -> str:
+    """What a run that was not refused comes to, by its ledger: `applied`, `partial` or `failed`."""
+    whole = [step for step in steps if ":" not in step["step"]]
+    failed = [step for step in whole if step["status"] != "done"]
+    return "applied" if not failed else "failed" if len(failed) == len(whole) else "partial"
 
 
 def refusal_document(scope: Any, kind: str, as_of: Any, status: str, error: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,13 +7,16 @@ dry run's transaction, before its rollback, and after a real run. Every list car
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import RowMapping
 
 from memory_core.database.scoped import ScopedConnection
+from memory_core.errors import InvalidSettings
+from memory_core.runs.context import RunContext
+from memory_core.sleep import strengthen
 
 ITEMS = 20
 """Items of a list at most; the total says how many there were."""
@@ -300,6 +303,17 @@ async def highlights(
             for name in ("waiting_to_harmonize", "uses_not_counted", "pending_connections", "corrections")
         },
     }
+
+
+async def highlights_of(connection: ScopedConnection, context: RunContext) -> dict[str, Any]:
+    """The same by a run's context, whose settings say how far back a use counts as evidence."""
+    try:
+        settings = context.section(strengthen.NAME, strengthen.StrengthenSettings)
+    except InvalidSettings:
+        # The phase failed for it, and said so; its run is closed and told all the same.
+        return await highlights(connection, context.run.id)
+    since = context.run.as_of - timedelta(hours=settings.lookback_hours)
+    return await highlights(connection, context.run.id, evidence_since=since)
 
 
 async def _list(connection: ScopedConnection, sql: str, run_id: UUID, **parameters: Any) -> dict[str, Any]:

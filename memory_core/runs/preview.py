@@ -8,8 +8,8 @@ answers are there, the last replay's changes are read as the diff, and it too is
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from memory_core.database.engine import Database
@@ -30,11 +30,13 @@ class Preview:
         results: one a step, in order.
         changes: `changed` and `created` rows as `changes.changes_of` lists them.
         refusal: why a guard would refuse the run; None where none would.
+        collected: what `collect` read before the rollback; empty where a guard would refuse the run.
     """
 
     results: tuple[StepResult, ...]
     changes: dict[str, list[dict[str, Any]]]
     refusal: dict[str, Any] | None = None
+    collected: dict[str, Any] = field(default_factory=dict)
 
     @property
     def status(self) -> str:
@@ -45,18 +47,28 @@ class Preview:
         return "applied" if not failed else "failed" if len(failed) == len(self.results) else "partial"
 
 
+Collect = Callable[[ScopedConnection], Awaitable[dict[str, Any]]]
+"""Reads what the run did, in its transaction."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Question:
     step: Step
     request: Any
 
 
-async def preview(database: Database, context: RunContext, steps: Sequence[Step]) -> Preview:
-    """Find out what the steps would do; nothing of the scope is changed."""
+async def preview(
+    database: Database, context: RunContext, steps: Sequence[Step], *, collect: Collect | None = None
+) -> Preview:
+    """Find out what the steps would do; nothing of the scope is changed.
+
+    Args:
+        collect: reads more of what the steps did, before it is rolled back.
+    """
     answers: dict[str, Any] = {}
     while True:
         async with database.scoped(context.run.scope, context.run.binding(""), isolation=ISOLATION) as connection:
-            found = await _replay(connection, context, steps, answers)
+            found = await _replay(connection, context, steps, answers, collect)
         if isinstance(found, Preview):
             return found
         assert found.step.call is not None
@@ -91,7 +103,11 @@ async def record_preview(
 
 
 async def _replay(
-    connection: ScopedConnection, context: RunContext, steps: Sequence[Step], answers: dict[str, Any]
+    connection: ScopedConnection,
+    context: RunContext,
+    steps: Sequence[Step],
+    answers: dict[str, Any],
+    collect: Collect | None,
 ) -> Preview | _Question:
     results: list[StepResult] = []
     failed: set[str] = set()
@@ -114,7 +130,8 @@ async def _replay(
         except Exception as error:  # a real run goes on after a failed step, so its preview does too
             failed.add(step.name)
             results.append(StepResult(step.name, "failed", error=describe(error)))
-    return Preview(tuple(results), await changes_of(connection, context.run.id))
+    changes = await changes_of(connection, context.run.id)
+    return Preview(tuple(results), changes, collected={} if collect is None else await collect(connection))
 
 
 async def _write(connection: ScopedConnection, context: RunContext, step: Step, answers: dict[str, Any]) -> StepOutcome:
