@@ -13,6 +13,8 @@ from memory_core.sleep.risk_words import LANGUAGES
 ENGLISH = RiskMarkers.of(("en",))
 GERMAN = RiskMarkers.of(("de",))
 
+CONFUSING = ["no", "not", "without", "risk", "crash", "if", ",", ".", ":", "and", "is", "danger", "free", "avoided"]
+
 RISKS = [
     ("Production outage since 9am", ("outage",)),
     ("The customer reports fraud on two cards", ("fraud",)),
@@ -69,7 +71,7 @@ NO_RISKS = [
     "Frisky puppy",
     "a terror of a toddler",
     "Maya reads The Fraud by Zadie Smith",
-    "We played Crash Bandicoot all afternoon and Danger Mouse too"[:28],
+    "We played Crash Bandicoot all afternoon",
     "She takes a crash course in Greek",
     "Ann is in the fraud detection team",
     "The field error_log is in crash.py",
@@ -93,7 +95,7 @@ def test_real_risks_are_found_with_their_words(text: str, words: tuple[str, ...]
 
 @pytest.mark.parametrize("text", NO_RISKS)
 def test_denied_risks_and_look_alikes_are_left_alone(text: str) -> None:
-    """Negation, endings such as -free, look-alike words, names, addresses and what is only supposed are no risk (F01)."""
+    """Negation, endings such as -free, look-alikes, names, addresses and what is only supposed are no risk (F01)."""
     assert ENGLISH.words(text) == ()
 
 
@@ -169,11 +171,7 @@ def test_any_text_can_be_scanned(text: str) -> None:
         assert found == ()
 
 
-@given(
-    st.lists(
-        st.sampled_from("no not without risk crash if , . : and is danger free never avoided".split()), max_size=14
-    )
-)
+@given(st.lists(st.sampled_from(CONFUSING), max_size=14))
 def test_a_marker_in_a_clause_of_its_own_is_always_found(words: list[str]) -> None:
     """Whatever stands in the sentence before, a plain report in a sentence of its own earns the tag."""
     assert "outage" in ENGLISH.words(" ".join(words) + " . There was an outage")

@@ -20,7 +20,10 @@ disaster, disasters, disastrous
 catastrophe, catastrophes, catastrophic
 emergency, emergencies
 unsafe
-negative review, negative reviews, negative feedback, negative balance, negative cash flow, negative impact, negative outlook, negative publicity, negative press, negative trend, negative equity, negative growth, negative margin, negative margins, negative effect, negative effects
+negative review, negative reviews, negative feedback
+negative impact, negative effect, negative effects, negative publicity, negative press
+negative balance, negative cash flow, negative equity, negative margin, negative margins
+negative outlook, negative trend, negative growth
 # operations
 failure, failures, fail, fails, failed, failing
 error, errors, erroneous
@@ -90,22 +93,27 @@ abuse, abused, abusive
 """
 
 _HARMLESS = """
-risk assessment, risk assessments, risk management, risk manager, risk appetite, risk register, risk committee, risk team
+risk assessment, risk assessments, risk management, risk manager, risk appetite, risk register, risk committee
+risk team
 risk department, risk map, risk averse, risk score, risk model, risk analyst, risk report, risk matrix
 fraud detection, fraud prevention, fraud team, fraud department, fraud squad
 threat model, threat models, threat modelling, threat modeling
 crash course, crash courses, crash test, crash tests, crash diet, crash pad
-critical thinking, critical acclaim, critically acclaimed, critical essay, critical edition, critical mass, critical path
+critical thinking, critical acclaim, critically acclaimed, critical essay, critical edition, critical mass
+critical path
 critical theory, critical reading, critical success
-error handling, error handler, error bar, error bars, margin of error, trial and error, error correction, known error, known errors
+error handling, error handler, error bar, error bars, margin of error, trial and error, error correction, known
+error, known errors
 weight loss, loss function, loss leader, at a loss, hair loss
 warning label, warning labels, warning light, warning triangle
-emergency exit, emergency exits, emergency contact, emergency contacts, emergency number, emergency fund, emergency drill
+emergency exit, emergency exits, emergency contact, emergency contacts, emergency number, emergency fund
+emergency drill
 accident insurance, by accident, happy accident
 virus scan, virus scans, virus scanner, virus scanners, antivirus
 vulnerability scan, vulnerability scans, vulnerability management
 false alarm, false alarms
-declined the invitation, declined an invitation, declined the offer, declined an offer, declined the meeting, declined to
+declined the invitation, declined an invitation, declined the offer, declined an offer, declined the meeting
+declined to
 decline the invitation, decline the offer, decline to
 declines the invitation, declines to
 severe weather plan, cancer research, breach of etiquette, toxic masculinity
@@ -116,7 +124,8 @@ penetration test, fail safe, failsafe, fail over, failover
 """
 
 _NEGATORS = """
-no, not, never, nothing, nobody, no one, none, neither, nor, cannot, no longer, nowhere, hardly, scarcely, barely, rarely
+no, not, never, nothing, nobody, no one, none, neither, nor, cannot, no longer, nowhere, hardly, scarcely
+barely, rarely
 """
 
 _REVERSERS = """
@@ -142,11 +151,15 @@ but, because, since, after, although, though, however, while, despite, until, ye
 regarding, so, instead, then, therefore, when, where, before, affected by, hit by, and then, except, apart from, than
 """
 
-_VERBS = "is, are, was, were, be, been, has, have, had, will, would, can, could, may, might, means, poses, causes, led, leads"
+_VERBS = """
+is, are, was, were, be, been, has, have, had, will, would, can, could, may, might, means, poses, causes, led, leads
+"""
 
 _SET_ASIDE = """
-if, in case, in case of, in the event, in the event of, unless, whether, imagine, suppose, supposing, hypothetically, what if
-novel about, film about, movie about, book about, story about, series about, documentary about, podcast about, thriller about
+if, in case, in case of, in the event, in the event of, unless, whether, imagine, suppose, supposing
+hypothetically, what if
+novel about, film about, movie about, book about, story about, series about, documentary about, podcast about
+thriller about
 talk about, talk on, webinar about, webinar on, lecture about, lecture on, course about, course on, workshop about
 workshop on, training about, training on, article about, article on, essay about, essay on, definition of
 """
