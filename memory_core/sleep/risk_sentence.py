@@ -27,6 +27,13 @@ _NO_KIND: frozenset[str] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Token:
+    """One word of a text.
+
+    Attributes:
+        word: the word, folded.
+        start: where it begins in the text; `end` is where it ends, exclusive.
+    """
+
     word: str
     start: int
     end: int
@@ -49,6 +56,7 @@ class Phrases:
 
     @property
     def first_words(self) -> frozenset[str]:
+        """The words a phrase of the list can begin with."""
         return frozenset(self._by_first)
 
     def find(self, words: Sequence[str]) -> Iterator[tuple[int, int, frozenset[str]]]:

@@ -102,8 +102,8 @@ crash course, crash courses, crash test, crash tests, crash diet, crash pad
 critical thinking, critical acclaim, critically acclaimed, critical essay, critical edition, critical mass
 critical path
 critical theory, critical reading, critical success
-error handling, error handler, error bar, error bars, margin of error, trial and error, error correction, known
-error, known errors
+error handling, error handler, error bar, error bars, margin of error, trial and error, error correction
+known error, known errors
 weight loss, loss function, loss leader, at a loss, hair loss
 warning label, warning labels, warning light, warning triangle
 emergency exit, emergency exits, emergency contact, emergency contacts, emergency number, emergency fund
@@ -116,9 +116,9 @@ declined the invitation, declined an invitation, declined the offer, declined an
 declined to
 decline the invitation, decline the offer, decline to
 declines the invitation, declines to
-severe weather plan, cancer research, breach of etiquette, toxic masculinity
+severe weather plan, cancer research, breach of etiquette
 crisis team, disaster recovery, disaster movie, breakdown by, breakdown of, cost breakdown, price breakdown
-leak test, leak tests, leak proof, danger zone, public address, negative space, stress test
+leak test, leak tests, leak proof, danger zone, negative space, stress test
 retry failed, retries failed, retry a failed, retries a failed, retry the failed, retries the failed
 penetration test, fail safe, failsafe, fail over, failover
 """
