@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, get_args
-from typing import Literal as Words
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import RowMapping
 
 from memory_core.database.scoped import ScopedConnection
 from memory_core.errors import InvalidInput, NotFound
+from memory_core.retrieval.statuses import BELIEF_STATUSES, LAYERS, MEMORY_STATUSES
 from memory_core.scope import TenantScope
-
-MemoryStatus = Words["current", "superseded", "retired", "expired", "all"]
-BeliefStatus = Words["believed", "held", "contested", "superseded", "stale", "retracted", "all"]
-
-# The memory layers, as the table's own CHECK has them; the tables' module would take a fifth of a second to load.
-MemoryLayer = Words["semantic", "episodic", "working", "procedural", "prospective"]
 
 _STATUS = (
     "CASE WHEN m.retired_at IS NOT NULL THEN 'retired' WHEN m.superseded_reason IS NOT NULL THEN 'superseded' "
@@ -28,7 +22,8 @@ _MEMORIES = f"""
 SELECT m.id, m.external_id, m.scope_path, m.layer, m.label, m.content, m.subject, m.predicate, m.object, m.properties,
        m.observed_at, m.recorded_at, m.expires_at, m.pinned, m.source, m.corrects, m.version,
        coalesce(m.superseded_by, m.superseded_by_belief) AS superseded_by,
-       m.superseded_by_belief IS NOT NULL AS by_belief, m.superseded_reason, m.superseded_at, m.retired_at, m.retired_reason,
+       m.superseded_by_belief IS NOT NULL AS by_belief,
+       m.superseded_reason, m.superseded_at, m.retired_at, m.retired_reason,
        s.importance, s.confidence, s.access_count, s.last_access_at, s.risk_words, s.risk_tagged_at, {_STATUS} AS status
 FROM memories m
 LEFT JOIN memory_state s ON s.tenant_id = m.tenant_id AND s.memory_id = m.id
@@ -63,8 +58,8 @@ async def list_memories(
     connection: ScopedConnection,
     *,
     now: datetime,
-    status: MemoryStatus = "current",
-    layer: MemoryLayer | None = None,
+    status: str = "current",
+    layer: str | None = None,
     label_prefix: str | None = None,
     limit: int | None = None,
     after: UUID | None = None,
@@ -84,9 +79,9 @@ async def list_memories(
         InvalidInput: status or layer is unknown, or the limit is below 1.
         NotFound: `after` names no memory here.
     """
-    _one_of("status", status, get_args(MemoryStatus))
+    _one_of("status", status, MEMORY_STATUSES)
     if layer is not None:
-        _one_of("layer", layer, get_args(MemoryLayer))
+        _one_of("layer", layer, LAYERS)
     _check_limit(limit)
     after_at = None
     if after is not None:
@@ -113,7 +108,7 @@ async def list_memories(
 
 
 async def list_beliefs(
-    connection: ScopedConnection, *, status: BeliefStatus = "believed", limit: int | None = None
+    connection: ScopedConnection, *, status: str = "believed", limit: int | None = None
 ) -> dict[str, Any]:
     """The beliefs that the scope sees, with their evidence, by subject and predicate.
 
@@ -123,7 +118,7 @@ async def list_beliefs(
     Raises:
         InvalidInput: the status is unknown, or the limit is below 1.
     """
-    _one_of("status", status, get_args(BeliefStatus))
+    _one_of("status", status, BELIEF_STATUSES)
     _check_limit(limit)
     return {"beliefs": [_belief(row) for row in await connection.rows(_BELIEFS, status=status, limit=limit)]}
 

@@ -137,6 +137,6 @@ def _not_found(text: str, kinds: Sequence[Kind], scopes: Sequence[TenantScope]) 
     hint = (
         f"The start of an id needs at least {SHORTEST_PREFIX} digits."
         if short
-        else "Give an id, its first 8 digits or more, or an external id, as `slowwave memories`, `beliefs`, `runs` list them."
+        else "Give an id, its first 8 digits or more, or an external id, as `slowwave memories` and `runs` list them."
     )
     return NotFound(f"There is no {what} {text!r} {where}.", hint=hint)
