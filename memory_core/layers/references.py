@@ -11,6 +11,8 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
+from sqlalchemy import RowMapping
+
 from memory_core.database.scoped import ScopedConnection
 from memory_core.layers.edges import carry_edges, write_edges
 from memory_core.layers.leaving import left
@@ -26,6 +28,7 @@ class Reference:
         source: the row that says it.
         to: the other's external id.
         relationship: the edge's; empty for a correction.
+        said_by: the source's external id; None where it has none.
     """
 
     line: int
@@ -33,6 +36,7 @@ class Reference:
     kind: Literal["edge", "corrects"]
     to: str
     relationship: str = ""
+    said_by: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The reference as it would stand in a file."""
@@ -118,10 +122,7 @@ async def resolve_references(connection: ScopedConnection, references: Sequence[
     """
     if not references:
         return ResolvedReferences(0, 0, ())
-    targets = {
-        row["external_id"]: row
-        for row in await connection.rows(_TARGETS, names=sorted({reference.to for reference in references}))
-    }
+    targets = await find_targets(connection, [reference.to for reference in references])
     sources = {
         row["given"]: row
         for row in await connection.rows(_SOURCES, ids=list({reference.source for reference in references}))
@@ -131,13 +132,16 @@ async def resolve_references(connection: ScopedConnection, references: Sequence[
     unresolved = []
     for reference in references:
         source, target = sources[reference.source], targets.get(reference.to)
-        reason = _refused(connection.scope, reference, source["id"], target)
-        if reason:
+        reason = (
+            refused(connection.scope, reference, source["id"], target["id"], target["scope_path"])
+            if target
+            else refused(connection.scope, reference, source["id"], None, "")
+        )
+        if reason or target is None:
             unresolved.append(UnresolvedReference(reference, reason))
         elif reference.kind == "corrects":
-            corrections.setdefault(source["id"], target["id"])  # type: ignore[index]  # refused where it is None
+            corrections.setdefault(source["id"], target["id"])
         else:
-            assert target is not None
             edges.append(
                 (
                     source["id"],
@@ -173,11 +177,18 @@ async def correct_memories(connection: ScopedConnection, corrections: dict[UUID,
     return len(rows)
 
 
-def _refused(scope: TenantScope, reference: Reference, source: UUID, target: Any) -> str:
+async def find_targets(connection: ScopedConnection, external_ids: Sequence[str]) -> dict[str, RowMapping]:
+    """The memories that external ids name, in the scope or the nearest ancestor: id, scope_path, recorded_at."""
+    rows = await connection.rows(_TARGETS, names=sorted(set(external_ids)))
+    return {row["external_id"]: row for row in rows}
+
+
+def refused(scope: TenantScope, reference: Reference, source: UUID, target: UUID | None, target_path: str) -> str:
+    """Why a reference leads nowhere; empty where it does lead somewhere."""
     if target is None:
         return f"no memory has the external id {reference.to!r}"
-    if target["id"] == source:
+    if target == source:
         return f"{reference.to!r} is the memory itself"
-    if reference.kind == "corrects" and target["scope_path"] != scope.scope_path:
-        return f"{reference.to!r} belongs to {TenantScope.from_path(target['scope_path'])}; correct it there"
+    if reference.kind == "corrects" and target_path != scope.scope_path:
+        return f"{reference.to!r} belongs to {TenantScope.from_path(target_path)}; correct it there"
     return ""

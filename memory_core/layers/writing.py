@@ -19,6 +19,7 @@ from memory_core.layers.references import Reference
 from memory_core.layers.scopes import enter_scope
 from memory_core.layers.staging import staged_insert
 from memory_core.layers.vectors import TextVectors, write_vectors
+from memory_core.scope import TenantScope
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ async def write_memories(
         at = max(write.memory.recorded(now) for write in new)
         await carry_edges(connection, {old: _final(old, replacements) for old in stored}, at=at)
         await left(connection, stored, "a supporting memory has a newer version", at=at)
-    return WriteResult(tuple(writes), accesses, without_vector, tuple(_references(writes)))
+    return WriteResult(tuple(writes), accesses, without_vector, tuple(references_of(writes)))
 
 
 def _replacements(writes: Sequence[PlannedWrite]) -> dict[UUID, PlannedWrite]:
@@ -186,11 +187,7 @@ def _row(write: PlannedWrite, next_version: PlannedWrite | None, now: datetime) 
 
 
 async def _write_accesses(connection: ScopedConnection, writes: Sequence[PlannedWrite]) -> int:
-    rows = {}
-    for write in writes:
-        for access in write.memory.accesses:
-            key = connection.scope.derived_id("access", str(write.id), access.kind, access.at.isoformat())
-            rows[key] = (write.id, access.kind, access.at)
+    rows = access_rows(connection.scope, writes)
     new = await staged_insert(
         connection,
         "memory_accesses",
@@ -204,10 +201,28 @@ async def _write_accesses(connection: ScopedConnection, writes: Sequence[Planned
     return len(new)
 
 
-def _references(writes: Sequence[PlannedWrite]) -> list[Reference]:
+def access_rows(scope: TenantScope, writes: Sequence[PlannedWrite]) -> dict[UUID, tuple[UUID, str, datetime]]:
+    """The uses that memories bring, by an id made of memory, kind and time: (memory id, kind, at)."""
+    return {
+        scope.derived_id("access", str(write.id), access.kind, access.at.isoformat()): (
+            write.id,
+            access.kind,
+            access.at,
+        )
+        for write in writes
+        for access in write.memory.accesses
+    }
+
+
+def references_of(writes: Sequence[PlannedWrite]) -> list[Reference]:
+    """The edges and corrections that memories name, in order."""
     found = []
     for position, write in enumerate(writes):
-        found += [Reference(position, write.id, "edge", edge.to, edge.relationship) for edge in write.memory.edges]
-        if write.memory.corrects is not None:
-            found.append(Reference(position, write.id, "corrects", write.memory.corrects))
+        memory = write.memory
+        found += [
+            Reference(position, write.id, "edge", edge.to, edge.relationship, memory.external_id)
+            for edge in memory.edges
+        ]
+        if memory.corrects is not None:
+            found.append(Reference(position, write.id, "corrects", memory.corrects, said_by=memory.external_id))
     return found
