@@ -70,19 +70,18 @@ def _one(document: Mapping[str, Any], slept: int, verb: str) -> str:
 
 def _label(document: Mapping[str, Any]) -> str:
     error = (document.get("error") or {}).get("error")
-    match document["status"], error:
-        case "refused", "GuardTripped":
-            return "refused by a guard"
-        case "refused", "LaterRunsExist":
-            return "refused because of later runs"
-        case status, _:
-            return str(status)
+    if document["status"] == "refused" and error == "GuardTripped":
+        return "refused by a guard"
+    if document["status"] == "refused" and error == "LaterRunsExist":
+        return "refused because of later runs"
+    return str(document["status"])
 
 
 def _detail(document: Mapping[str, Any]) -> str:
     steps = document.get("steps", {})
     broken = [name for name, step in steps.items() if step["status"] == "failed"]
-    error = document.get("error") or next((steps[name]["error"] for name in broken if "error" in steps[name]), {})
+    errors = (steps[name]["error"] for name in broken if "error" in steps[name])
+    error: Mapping[str, Any] = document.get("error") or next(errors, {})
     where = f"{', '.join(broken)} in {document['scope']}" if broken else str(document["scope"])
     if document["status"] == "busy" or not error.get("message"):
         return where

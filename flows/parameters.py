@@ -11,6 +11,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 TENANT_PATTERN = r"^\S(.*\S)?$"
 SCOPE_PATTERN = r"^([^=/]+=[^=/]+(/[^=/]+=[^=/]+)*)?$"
+ZONE_PATTERN = r"(Z|z|[+-]\d\d(:?\d\d)?)$"
 
 TenantName = Annotated[str, Field(min_length=1, max_length=401, pattern=TENANT_PATTERN)]
 Sections = dict[str, dict[str, Any]]
@@ -37,7 +38,8 @@ class ConsolidationParameters(BaseModel):
     as_of: AwareDatetime | None = Field(
         default=None,
         description="The run's now: it sees what was recorded by then. With a time zone; empty for the time it starts.",
-        json_schema_extra={"position": 2},
+        # Otherwise a time without a zone would only be refused once the run has begun.
+        json_schema_extra={"position": 2, "pattern": ZONE_PATTERN},
     )
     dry_run: bool = Field(
         default=False,
@@ -86,7 +88,7 @@ class DeepSleepParameters(ConsolidationParameters):
 
     soul_schema: dict[str, str] | None = Field(
         default=None,
-        description='Names and types that the SOUL profile may hold, such as {"home": "string"}; empty for those known.',
+        description='Names and types the SOUL profile may hold, such as {"home": "string"}; empty for those known.',
         json_schema_extra={"position": 8},
     )
     pending_connections: list[dict[str, Any]] = Field(

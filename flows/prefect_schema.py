@@ -21,7 +21,7 @@ from memory_core.errors import SetupError
 from memory_core.settings import Settings
 
 STAMP_FILE = "schema.json"
-_UPGRADE = "from prefect.server.database.alembic_commands import alembic_upgrade; alembic_upgrade()"
+_UPGRADE = ("-m", "prefect", "server", "database", "upgrade", "--yes")
 _LAST_LINES = 15
 
 
@@ -55,9 +55,7 @@ def prepare(settings: Settings) -> dict[str, Any]:
 def _upgrade(settings: Settings, url: str) -> None:
     # In a process of its own: Prefect's server takes seconds to import, and keeps its settings from then on.
     environment = {**os.environ, **server_environment(settings, url)}
-    done = subprocess.run(
-        [sys.executable, "-c", _UPGRADE], env=environment, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, *_UPGRADE], env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         lines = "\n".join((done.stdout + done.stderr).strip().splitlines()[-_LAST_LINES:])
         raise SetupError(

@@ -44,7 +44,7 @@ async def replay(parameters: ReplayParameters) -> State[Any]:
         A state with `{"nights": [{"as_of", "statuses", "changed"}], "runs": [the last night's documents]}`.
     """
     nights = sorted(set(parameters.nights))
-    shared = {"tenants": parameters.tenants, "requested_by": parameters.requested_by, "settings": parameters.settings}
+    shared: dict[str, Any] = parameters.model_dump(include={"tenants", "requested_by", "settings"})
     summaries: list[dict[str, Any]] = []
     broken: list[str] = []
     progress = _Progress(len(nights))
@@ -60,7 +60,8 @@ async def replay(parameters: ReplayParameters) -> State[Any]:
                 if not is_success(documents):
                     broken.append(f"{night.date().isoformat()}: {describe_documents('nightly', documents)}")
             await progress.next(f"night of {nights[-1].date().isoformat()}, with the morning report")
-            state = await nightly(NightlyParameters(**shared, as_of=nights[-1]), return_state=True)
+            last = NightlyParameters(**shared, as_of=nights[-1])
+            state: State[Any] = await nightly(parameters=last, return_state=True)
     except SlowwaveError as error:
         return error_state(error)
     await progress.end()
@@ -71,7 +72,7 @@ async def replay(parameters: ReplayParameters) -> State[Any]:
     else:
         documents = found
     summaries.append(_summary(nights[-1].isoformat(), documents))
-    result = {"nights": summaries, "runs": documents}
+    result: dict[str, Any] = {"nights": summaries, "runs": documents}
     if broken:
         message = f"{len(broken)} of {len(nights)} nights did not go well; {'; '.join(broken[:3])}"
         return Failed(message=message, data=PermanentError(message, **result))

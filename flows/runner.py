@@ -8,8 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flows.environment import (
     client_environment,
@@ -22,9 +21,6 @@ from flows.environment import (
 from flows.prefect_schema import prepare
 from memory_core.errors import InvalidInput, SlowwaveError
 from memory_core.settings import Settings
-
-if TYPE_CHECKING:
-    from prefect import Flow
 
 FLOW_COMMANDS = ("sleep", "harmonize", "nightly")
 COMMANDS = ("prepare", *FLOW_COMMANDS, "replay")
@@ -90,20 +86,20 @@ async def _run_flow(command: str, request: Mapping[str, Any]) -> Any:
     raise result
 
 
-def _flow_of(command: str, request: Mapping[str, Any]) -> tuple[Flow[..., Any], Any]:
+def _flow_of(command: str, request: Mapping[str, Any]) -> tuple[Any, Any]:
     from flows import parameters as models
 
-    tenants = request.get("tenants") or [request.get("tenant")]
+    tenants = request.get("tenants") or [request["tenant"]]
     given: dict[str, Any] = {"tenants": tenants, "requested_by": request.get("requested_by") or "person"}
     if command == "replay":
         from flows.replay import replay
 
         return replay, models.ReplayParameters(
-            **given, nights=[_moment(night) for night in request["nights"]], settings=request.get("settings") or {}
+            **given, nights=request["nights"], settings=request.get("settings") or {}
         )
     given |= {
         "scope": request.get("scope") or "",
-        "as_of": _moment(request.get("as_of")),
+        "as_of": request.get("as_of"),
         "dry_run": bool(request.get("dry_run")),
         **{name: value for name, value in (request.get("parameters") or {}).items() if value is not None},
     }
@@ -120,10 +116,6 @@ def _flow_of(command: str, request: Mapping[str, Any]) -> tuple[Flow[..., Any], 
             from flows.nightly import nightly
 
             return nightly, models.NightlyParameters(**given)
-
-
-def _moment(value: Any) -> datetime | None:
-    return datetime.fromisoformat(value) if isinstance(value, str) else value
 
 
 def _invalid(error: Any) -> InvalidInput:

@@ -89,7 +89,8 @@ def run_name(name: str) -> Callable[[dict[str, Any]], str]:
 
     def named(parameters: dict[str, Any]) -> str:
         paths = parameters.get("scopes") or [run["scope_path"] for run in parameters.get("runs", ())]
-        return f"{name} · {place([TenantScope.from_path(path) for path in paths])}"
+        night = f" of {str(parameters['as_of'])[:10]}" if name == "sleep_night" else ""
+        return f"{name}{night} · {place([TenantScope.from_path(path) for path in paths])}"
 
     return named
 

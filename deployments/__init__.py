@@ -1,0 +1,1 @@
+"""When and where: deployments, and the Prefect server they run on."""
