@@ -1,0 +1,228 @@
+"""Phase 5 over a real database."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import event
+
+from memory_core.database.engine import Database
+from memory_core.models.embedding import embedding_provider
+from memory_core.runs.advance import advance, close_run
+from memory_core.runs.changes import changes_of
+from memory_core.runs.checksum import checksum
+from memory_core.runs.context import Run, RunContext
+from memory_core.runs.ledger import begin_run
+from memory_core.runs.outcome import StepOutcome
+from memory_core.runs.preview import preview
+from memory_core.runs.undo import undo_run
+from memory_core.scope import TenantScope
+from memory_core.sleep.soul_corrections import STEP, UNDONE
+from tests.builders import NIGHT, add_memory, add_scope, ago
+
+
+async def add_correction(
+    database: Database, scope: TenantScope, at: datetime, *, memory_id: UUID | None = None, **what: Any
+) -> UUID:
+    await add_scope(database, scope)
+    correction_id = uuid.uuid4()
+    async with database.scoped(scope) as connection:
+        await connection.execute(
+            "INSERT INTO corrections (tenant_id, scope_path, id, memory_id, who, at, what) "
+            "VALUES (:tenant_id, :scope_path, :id, :memory_id, 'Ann', :at, CAST(:what AS jsonb))",
+            id=correction_id,
+            memory_id=memory_id,
+            at=at,
+            what=json.dumps(what),
+        )
+        await connection.commit()
+    return correction_id
+
+
+async def set_schema(database: Database, scope: TenantScope, **types: str) -> None:
+    await add_scope(database, scope)
+    async with database.scoped(scope) as connection:
+        for field, type_name in types.items():
+            await connection.execute(
+                "INSERT INTO soul_schemas (tenant_id, scope_path, field, type) "
+                "VALUES (:tenant_id, :scope_path, :field, :type)",
+                field=field,
+                type=type_name,
+            )
+        await connection.commit()
+
+
+async def sleep_once(
+    database: Database, scope: TenantScope, at: datetime = NIGHT, **parameters: Any
+) -> tuple[Run, StepOutcome]:
+    run = await begin_run(database, scope, "sleep", at, parameters)
+    context = RunContext(run, database.settings, embedding_provider("hash:64"), None)
+    result = await advance(database, context, (STEP,), 0)
+    assert result.error is None, result.error
+    assert result.outcome is not None
+    await close_run(database, context, {})
+    return run, result.outcome
+
+
+async def profile(database: Database, scope: TenantScope) -> dict[str, Any]:
+    async with database.scoped(scope) as connection:
+        rows = await connection.rows(
+            "SELECT field, value, type, previous, source, at, correction_id FROM soul_profiles "
+            "WHERE tenant_id = :tenant_id AND scope_path = :scope_path"
+        )
+    return {row["field"]: row for row in rows}
+
+
+async def outcome_of(database: Database, scope: TenantScope, correction_id: UUID) -> Any:
+    async with database.scoped(scope) as connection:
+        return await connection.row(
+            "SELECT outcome, reasons, consumed_by_run FROM corrections WHERE tenant_id = :tenant_id AND id = :id",
+            id=correction_id,
+        )
+
+
+async def state(database: Database, scope: TenantScope) -> str:
+    async with database.scoped(scope) as connection:
+        return await checksum(connection)
+
+
+async def test_the_newest_correction_wins_and_says_where_it_came_from(database: Database, scope: TenantScope) -> None:
+    """Time order, provenance by field, the former value kept (F26)."""
+    newest = await add_correction(database, scope, ago(hours=1), fields={"role": "CEO", "age": 36})
+    older = await add_correction(database, scope, ago(hours=2), fields={"role": "CTO"})
+    run, outcome = await sleep_once(database, scope)
+    assert (outcome.candidates, outcome.changed, outcome.counts["soul_updates"]) == (2, 2, 2)
+    found = await profile(database, scope)
+    role = found["role"]
+    assert (role["value"], role["previous"], role["type"]) == ("CEO", "CTO", "str")
+    assert (role["source"], role["at"], role["correction_id"]) == ("user-correction", ago(hours=1), newest)
+    assert (found["age"]["value"], found["age"]["previous"], found["age"]["type"]) == (36, None, "int")
+    done = await outcome_of(database, scope, older)
+    assert (done["outcome"], done["reasons"], done["consumed_by_run"]) == ("applied", {"role": "applied"}, run.id)
+    assert outcome.details["fields"][1]["value"] == "CEO"
+
+
+async def test_a_correction_is_consumed_once(database: Database, scope: TenantScope) -> None:
+    """It cannot come back and override what the user set later (F27)."""
+    await add_correction(database, scope, ago(hours=3), fields={"role": "CTO"})
+    await sleep_once(database, scope)
+    await add_correction(database, scope, NIGHT + timedelta(hours=1), fields={"role": "CEO"})
+    late = await add_correction(database, scope, ago(hours=4), fields={"role": "dev"})
+    _, outcome = await sleep_once(database, scope, NIGHT + timedelta(days=1))
+    assert outcome.candidates == 2
+    found = (await profile(database, scope))["role"]
+    assert (found["value"], found["previous"]) == ("CEO", "CTO")
+    assert (await outcome_of(database, scope, late))["outcome"] == "rejected"
+    after = await state(database, scope)
+    _, third = await sleep_once(database, scope, NIGHT + timedelta(days=2))
+    assert (third.candidates, third.changed, third.reason) == (0, 0, "no new correction")
+    assert await state(database, scope) == after
+    # An old one that arrives late does not override either.
+    later = await add_correction(database, scope, ago(hours=5), fields={"role": "intern"})
+    _, fourth = await sleep_once(database, scope, NIGHT + timedelta(days=3))
+    assert (fourth.changed, fourth.counts["corrections_rejected"]) == (0, 1)
+    assert "older than the present value" in (await outcome_of(database, scope, later))["reasons"]["role"]
+
+
+async def test_the_schema_of_the_nearest_scope_counts(database: Database, scope: TenantScope) -> None:
+    """A scope without a schema of its own uses its ancestor's; rejected fields say why; nothing is emptied."""
+    brand = scope.child("brand", "halo")
+    await set_schema(database, scope, age="int", city="str")
+    first = await add_correction(database, brand, ago(hours=2), fields={"age": "36", "shoe": 44, "city": " "})
+    _, outcome = await sleep_once(database, brand)
+    assert (outcome.changed, outcome.skipped["rejected, each with its reason"]) == (1, 2)
+    assert (await profile(database, brand))["age"]["value"] == 36
+    reasons = (await outcome_of(database, brand, first))["reasons"]
+    assert "no field 'shoe'" in reasons["shoe"]
+    assert "never emptied" in reasons["city"]
+    assert await profile(database, scope) == {}
+
+    await set_schema(database, brand, shoe="int")
+    second = await add_correction(database, brand, NIGHT, fields={"age": 37, "shoe": 44})
+    await sleep_once(database, brand, NIGHT + timedelta(days=1))
+    assert (await outcome_of(database, brand, second))["outcome"] == "partly_applied"
+    assert (await profile(database, brand))["shoe"]["value"] == 44
+
+
+async def test_the_runs_schema_stands_for_the_stored_one(database: Database, scope: TenantScope) -> None:
+    """`soul_schema` given to a run is used for that run and changes nothing stored."""
+    await set_schema(database, scope, city="str")
+    await add_correction(database, scope, ago(hours=2), fields={"languages": "English, German", "city": "Porto"})
+    _, outcome = await sleep_once(database, scope, soul_schema={"languages": "list"})
+    assert outcome.changed == 1
+    assert (await profile(database, scope))["languages"]["value"] == ["English", "German"]
+    await add_correction(database, scope, ago(hours=1), fields={"city": "Porto"})
+    _, stored = await sleep_once(database, scope, NIGHT + timedelta(days=1))
+    assert stored.changed == 1
+
+
+async def test_only_rows_of_the_profile_are_written(database: Database, scope: TenantScope) -> None:
+    """A memory that merely looks like a profile stays as it is (F25), and content corrections are only marked done."""
+    bakery = await add_memory(database, scope, "The SOULMATE bakery opens at six", label="SOULMATE bakery")
+    content = await add_correction(database, scope, ago(hours=2), memory_id=bakery, content="It opens at seven")
+    await add_correction(database, scope, ago(hours=1), memory_id=bakery, fields={"role": "CTO"})
+    run, outcome = await sleep_once(database, scope)
+    assert outcome.sample == (str(bakery),)
+    assert (await outcome_of(database, scope, content))["reasons"] == {"content": "content, applied when it was made"}
+    async with database.scoped(scope) as connection:
+        found = await changes_of(connection, run.id)
+    assert {item["table"] for item in found["changed"]} == {"corrections"}
+    assert {item["table"] for item in found["created"]} == {"soul_profiles"}
+
+
+async def test_what_is_not_yet_known_or_no_longer_said(database: Database, scope: TenantScope) -> None:
+    """Later corrections wait, another scope's are its own, and one whose memory the user took back is rejected."""
+    child = scope.child("brand", "halo")
+    await add_correction(database, child, ago(hours=1), fields={"role": "child"})
+    await add_correction(database, scope, NIGHT + timedelta(hours=1), fields={"role": "later"})
+    unknown = await add_memory(database, scope, "Known only tomorrow", observed_at=NIGHT + timedelta(days=1))
+    await add_correction(database, scope, ago(hours=1), memory_id=unknown, fields={"role": "unknown"})
+    wrong = await add_memory(
+        database, scope, "I am the CFO", retired_at=ago(minutes=5), retired_reason="wrong", source="user"
+    )
+    taken_back = await add_correction(database, scope, ago(hours=1), memory_id=wrong, fields={"role": "CFO"})
+    _, outcome = await sleep_once(database, scope)
+    assert (outcome.candidates, outcome.changed) == (1, 0)
+    assert "taken back: wrong" in (await outcome_of(database, scope, taken_back))["reasons"]["role"]
+    assert await profile(database, scope) == {}
+
+
+async def test_a_preview_equals_the_run_and_undo_is_exact(database: Database, scope: TenantScope) -> None:
+    """The dry run shows the same changes; undone corrections wait until they are asked for again."""
+    await add_correction(database, scope, ago(days=2), fields={"role": "dev"})
+    await sleep_once(database, scope, ago(days=1))
+    await add_correction(database, scope, ago(hours=1), fields={"role": "CEO", "city": "Porto"})
+    before = await state(database, scope)
+    dry = await begin_run(database, scope, "sleep", NIGHT, {}, dry_run=True)
+    shown = await preview(database, RunContext(dry, database.settings, embedding_provider("hash:64"), None), (STEP,))
+    run, _ = await sleep_once(database, scope)
+    async with database.scoped(scope) as connection:
+        assert await changes_of(connection, run.id) == shown.changes
+    assert (await profile(database, scope))["role"]["previous"] == "dev"
+
+    undone = await undo_run(database, scope, run.id, at=NIGHT, decisions=[UNDONE])
+    assert undone.refused == ()
+    assert await state(database, scope) == before
+    _, again = await sleep_once(database, scope)
+    assert (again.changed, again.skipped) == (0, {"taken back by a person": 1})
+    _, asked = await sleep_once(database, scope, reconsider=True)
+    assert asked.changed == 2
+
+
+async def test_statements_do_not_follow_the_corrections(database: Database, scope: TenantScope) -> None:
+    """Two hundred corrections take as many statements as one."""
+    statements: list[str] = []
+    event.listen(database.app.sync_engine, "before_cursor_execute", lambda *a: statements.append(a[2]))
+    counted = []
+    for night, number in ((0, 1), (1, 200)):
+        for index in range(number):
+            await add_correction(database, scope, ago(hours=200 - index), fields={f"field {night} {index}": index})
+        statements.clear()
+        _, outcome = await sleep_once(database, scope, NIGHT + timedelta(days=night))
+        assert outcome.changed == number
+        counted.append(len(statements))
+    assert counted[0] == counted[1]
