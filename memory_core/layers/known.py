@@ -68,17 +68,15 @@ class PlannedWrite:
         return self.outcome in ("inserted", "new_version")
 
 
+# Arrays instead of a join: where the planner has no statistics yet, as in a first import, this reads the scope once at
+# worst, and a join would read it once for each row.
 _SEEN = """
-SELECT w.position, m.id
-FROM unnest(CAST(:hashes AS text[]), CAST(:externals AS text[]), CAST(:times AS timestamptz[]))
-     WITH ORDINALITY AS w(content_hash, external_id, observed_at, position)
-CROSS JOIN LATERAL (
-  SELECT m.id FROM memories m
-  WHERE m.tenant_id = :tenant_id AND m.scope_path = :scope_path AND m.content_hash = w.content_hash
-    AND m.external_id IS NOT DISTINCT FROM w.external_id
-    AND (w.observed_at IS NULL OR m.observed_at = w.observed_at)
-  ORDER BY m.is_latest DESC, m.recorded_at, m.id LIMIT 1
-) AS m
+SELECT DISTINCT ON (m.content_hash, m.external_id, m.observed_at) m.content_hash, m.external_id, m.observed_at, m.id
+FROM memories m
+WHERE m.tenant_id = :tenant_id AND m.scope_path = :scope_path AND m.content_hash = ANY(CAST(:hashes AS text[]))
+  AND (m.external_id = ANY(CAST(:externals AS text[])) OR m.observed_at = ANY(CAST(:times AS timestamptz[]))
+       OR m.content_hash = ANY(CAST(:undated AS text[])))
+ORDER BY m.content_hash, m.external_id, m.observed_at, m.is_latest DESC, m.recorded_at, m.id
 """
 
 _LATEST = """
@@ -128,11 +126,15 @@ class Known:
         asked = list(dict.fromkeys(key for key in keys if key not in self._seen))
         found = await connection.rows(
             _SEEN,
-            externals=[key[0] for key in asked],
             hashes=[key[1] for key in asked],
-            times=[key[2] for key in asked],
+            externals=[key[0] for key in asked if key[0] is not None],
+            times=[key[2] for key in asked if key[2] is not None],
+            undated=[key[1] for key in asked if key[2] is None],
         )
-        self._seen |= {asked[row["position"] - 1]: row["id"] for row in found}
+        for row in found:
+            external, content_hash, observed_at = row["external_id"], row["content_hash"], row["observed_at"]
+            self._seen.setdefault((external, content_hash, observed_at), row["id"])
+            self._seen.setdefault((external, content_hash, None), row["id"])
         externals = {key[0] for key in keys if key[0] is not None and key[0] not in self._latest}
         for row in await connection.rows(_LATEST, externals=sorted(externals)) if externals else ():
             self._latest[row["external_id"]] = LatestVersion(

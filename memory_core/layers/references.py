@@ -73,11 +73,13 @@ ORDER BY m.external_id, length(m.scope_path) DESC
 """
 
 _SOURCES = """
-SELECT s.id AS given, coalesce(l.id, s.id) AS id, coalesce(l.recorded_at, s.recorded_at) AS recorded_at
-FROM memories s
-LEFT JOIN memories l ON l.tenant_id = s.tenant_id AND l.scope_path = s.scope_path AND l.external_id = s.external_id
-  AND l.is_latest
-WHERE s.tenant_id = :tenant_id AND s.scope_path = :scope_path AND s.id = ANY(CAST(:ids AS uuid[]))
+SELECT id, external_id, recorded_at FROM memories
+WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND id = ANY(CAST(:ids AS uuid[]))
+"""
+
+_NEWEST = """
+SELECT id, external_id, recorded_at FROM memories
+WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND external_id = ANY(CAST(:names AS text[])) AND is_latest
 """
 
 # A correction applies once: the row keeps what it corrected, also when a person takes the correction back. It means
@@ -123,10 +125,7 @@ async def resolve_references(connection: ScopedConnection, references: Sequence[
     if not references:
         return ResolvedReferences(0, 0, ())
     targets = await find_targets(connection, [reference.to for reference in references])
-    sources = {
-        row["given"]: row
-        for row in await connection.rows(_SOURCES, ids=list({reference.source for reference in references}))
-    }
+    sources = await _newest(connection, {reference.source for reference in references})
     edges: list[tuple[UUID, UUID, str, datetime]] = []
     corrections: dict[UUID, UUID] = {}
     unresolved = []
@@ -175,6 +174,14 @@ async def correct_memories(connection: ScopedConnection, corrections: dict[UUID,
         await carry_edges(connection, {row["old_id"]: row["new_id"] for row in applied}, at=at)
         await left(connection, [row["old_id"] for row in applied], "a supporting memory was corrected", at=at)
     return len(rows)
+
+
+async def _newest(connection: ScopedConnection, ids: set[UUID]) -> dict[UUID, RowMapping]:
+    """Each row's newest version, or itself: id and recorded_at."""
+    given = await connection.rows(_SOURCES, ids=list(ids))
+    names = [row["external_id"] for row in given if row["external_id"] is not None]
+    newest = {row["external_id"]: row for row in await connection.rows(_NEWEST, names=names)}
+    return {row["id"]: newest.get(row["external_id"], row) for row in given}
 
 
 async def find_targets(connection: ScopedConnection, external_ids: Sequence[str]) -> dict[str, RowMapping]:
