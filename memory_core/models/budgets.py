@@ -17,7 +17,9 @@ class BudgetSettings(BaseModel):
 
     calls: int | None = Field(default=None, ge=0, description="Model calls one run may make.")
     tokens: int | None = Field(default=None, ge=0, description="Tokens one run may use, read and written together.")
-    cost: float | None = Field(default=None, ge=0, description="US dollars one run may spend, by LiteLLM's price table.")
+    cost: float | None = Field(
+        default=None, ge=0, description="US dollars one run may spend, by LiteLLM's price table."
+    )
 
 
 @dataclass(slots=True)

@@ -90,7 +90,11 @@ async def cluster(connection: ScopedConnection, context: RunContext, _: object =
             "largest": max((len(each.members) for each in kept), default=0),
             "slots": sum(1 for slot in slots if slot is not None),
         },
-        reason="" if kept else "no new memory belongs with another" if not skipped else "every cluster is decided or unchanged",
+        reason=""
+        if kept
+        else "no new memory belongs with another"
+        if not skipped
+        else "every cluster is decided or unchanged",
     )
 
 

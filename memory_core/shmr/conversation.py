@@ -143,7 +143,9 @@ class Conversation:
         decision = decision_of(self.scope, accepted, members, slots)
         result.rejected += [{"attempt": attempt, "reason": each.reason} for each in decision.rejected]
         if decision.outcome == "nothing_to_say":
-            reasons = [each.critique for each in refused] + [f"{each.reason.capitalize()}." for each in decision.rejected]
+            reasons = [each.critique for each in refused] + [
+                f"{each.reason.capitalize()}." for each in decision.rejected
+            ]
             return reasons or ["No item could be used."]
         by_id = {member.memory_id: slots[handle] for handle, member in members.items()}
         found = conflicts(
@@ -189,7 +191,11 @@ class Conversation:
     def _prompt(self, cluster: StoredCluster, critique: Sequence[str]) -> PromptText:
         order = sorted(
             range(len(cluster.members)),
-            key=lambda i: (not cluster.members[i].by_person, -cluster.members[i].observed_at.timestamp(), cluster.handles[i]),
+            key=lambda i: (
+                not cluster.members[i].by_person,
+                -cluster.members[i].observed_at.timestamp(),
+                cluster.handles[i],
+            ),
         )
         items = [
             PromptItem(

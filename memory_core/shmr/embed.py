@@ -140,7 +140,7 @@ async def embed(connection: ScopedConnection, context: RunContext, answer: Embed
         candidates=len(answer.texts),
         changed=done,
         skipped={"no vector": len(answer.texts) - done} if done < len(answer.texts) else {},
-        sample=tuple(str(each.id) for each in answer.texts[: min(done, SAMPLE_SIZE)]),
+        sample=tuple(dict.fromkeys(str(each.id) for each in answer.texts[:done]))[:SAMPLE_SIZE],
         counts={"embedded": done},
         details={"model": model},
         reason=problem or ("" if answer.texts else "everything has a vector"),

@@ -175,7 +175,9 @@ def _stating_denials(cluster: StoredCluster, decision: ClusterDecision) -> Clust
         if slot is not None and not slot.polarity and not member.has_triple
     }
     beliefs = tuple(
-        replace(belief, object=f"not {belief.object}") if belief.status == "held" and belief.content in denied else belief
+        replace(belief, object=f"not {belief.object}")
+        if belief.status == "held" and belief.content in denied
+        else belief
         for belief in decision.beliefs
     )
     return replace(decision, beliefs=beliefs)

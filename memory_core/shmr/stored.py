@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
+from sqlalchemy import RowMapping
 
 from memory_core.database.scoped import ScopedConnection
 from memory_core.runs.context import RunContext
@@ -32,7 +33,7 @@ ELIGIBLE = (
 """SQL: memory `m` is a current fact, or a current episode of more than 10 characters; no phase made it."""
 
 _COLUMNS = """
-SELECT m.id, m.version, m.content_hash, m.layer, left(m.content, CASE m.layer WHEN 'episodic' THEN {longest} END) AS content,
+SELECT m.id, m.version, m.content_hash, m.layer, CASE m.layer WHEN 'episodic' THEN left(m.content, {longest}) ELSE m.content END AS content,
        m.subject, m.predicate, m.object, m.observed_at, m.source, m.corrects, m.scope_path <> :scope_path AS read_only,
        coalesce(s.confidence, 0.7) AS confidence,
        m.pinned OR EXISTS (SELECT FROM memory_accesses a WHERE a.tenant_id = :tenant_id AND a.memory_id = m.id
@@ -45,7 +46,8 @@ LEFT JOIN memory_embeddings t ON t.tenant_id = :tenant_id AND t.memory_id = m.id
 WHERE m.tenant_id = :tenant_id AND m.scope_path = ANY(:visible_paths)
 """.format(longest=LONGEST_EPISODE)
 
-_CANDIDATES = f"{_COLUMNS} AND e.memory_id IS NOT NULL AND {ELIGIBLE} ORDER BY m.id"
+# An ancestor's memory may wait for its own scope's night to get a vector; its slot can be compared already.
+_CANDIDATES = f"{_COLUMNS} AND (e.memory_id IS NOT NULL OR m.scope_path <> :scope_path) AND {ELIGIBLE} ORDER BY m.id"
 _MEMBERS = f"{_COLUMNS} AND m.id = ANY(CAST(:ids AS uuid[])) ORDER BY m.id"
 
 
@@ -85,7 +87,7 @@ class StoredCluster:
     vectors: NDArray[np.float32]
     handles: list[str]
     proposal: dict[str, Any]
-    row: Mapping[str, Any]
+    row: RowMapping
 
 
 def shmr_settings(context: RunContext) -> ShmrSettings:
@@ -94,7 +96,7 @@ def shmr_settings(context: RunContext) -> ShmrSettings:
 
 
 async def all_candidates(connection: ScopedConnection, model: str) -> Collected:
-    """Every current fact and episode of the scope and its ancestors that has a vector of the model."""
+    """Every current fact and episode of the scope that has a vector of the model, and those of its ancestors."""
     return _collected(await connection.rows(_CANDIDATES, model=model))
 
 
@@ -152,7 +154,7 @@ def vector_text(row: NDArray[np.float32]) -> str:
     return "[" + ",".join(f"{value:.9g}" for value in row.tolist()) + "]"
 
 
-def _collected(rows: Sequence[Mapping[str, Any]]) -> Collected:
+def _collected(rows: Sequence[RowMapping]) -> Collected:
     candidates = [
         Candidate(
             memory_id=row["id"],
@@ -172,7 +174,9 @@ def _collected(rows: Sequence[Mapping[str, Any]]) -> Collected:
         )
         for row in rows
     ]
-    return Collected(candidates, _unit([row["content_vector"] for row in rows]), _unit([row["slot_vector"] for row in rows]))
+    return Collected(
+        candidates, _unit([row["content_vector"] for row in rows]), _unit([row["slot_vector"] for row in rows])
+    )
 
 
 def _unit(stored: Sequence[bytes | None]) -> NDArray[np.float32]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from uuid import UUID
 
@@ -20,9 +21,9 @@ from memory_core.shmr.slots import Slot, contradict, normalise_value, slot_of
 
 
 def belief_id(scope: TenantScope, belief: BeliefProposal) -> UUID:
-    """A belief's content-addressed id: over scope, subject, predicate and object."""
-    # The parts are NFC already: memories and proposals are stored so.
-    return scope.derived_id("belief", belief.subject, belief.predicate, belief.object)
+    """A belief's content-addressed id: over scope and NFC-normalised subject, predicate and object."""
+    parts = (belief.subject, belief.predicate, belief.object)
+    return scope.derived_id("belief", *(unicodedata.normalize("NFC", part) for part in parts))
 
 
 def belief_slot(belief: BeliefProposal) -> Slot | None:
@@ -82,7 +83,9 @@ def decision_of(
             if against is None:
                 rejected.append(Rejected(statement, "nothing but the target itself is cited for dampening it"))
             else:
-                dampens.append(Dampen(target.memory_id, against.memory_id, item.rationale or "weakened by other evidence"))
+                dampens.append(
+                    Dampen(target.memory_id, against.memory_id, item.rationale or "weakened by other evidence")
+                )
             continue
         supports = [each for each in cited if each is not target]
         belief = BeliefProposal(
@@ -137,9 +140,7 @@ def _replacement(
     return Supersede(target.memory_id, winner_id, reason, item.rationale or "replaced by what the evidence says now")
 
 
-def _person_says_otherwise(
-    belief: BeliefProposal, members: dict[str, Candidate], slots: dict[str, Slot | None]
-) -> str:
+def _person_says_otherwise(belief: BeliefProposal, members: dict[str, Candidate], slots: dict[str, Slot | None]) -> str:
     slot = belief_slot(belief)
     for handle, member in members.items():
         other = slots[handle]
