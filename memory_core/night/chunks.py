@@ -108,7 +108,9 @@ async def begin_chunk(
     async def begin(scope: TenantScope) -> ScopeRun:
         base = (scope.scope_path, kind, as_of.isoformat())
         if scope not in free:
-            busy = ScopeBusy(f"Another run holds the scope {scope}.", hint="Wait for it, or see `slowwave doctor`.", reason="busy")
+            busy = ScopeBusy(
+                f"Another run holds the scope {scope}.", hint="Wait for it, or see `slowwave doctor`.", reason="busy"
+            )
             return ScopeRun(*base, None, "busy", describe(busy))
         try:
             run = await begin_run(
@@ -155,7 +157,14 @@ async def advance_chunk(
         if outcome is None:
             return ScopeStep(str(scope), str(run_id), step, result.status, error=result.error)
         return ScopeStep(
-            str(scope), str(run_id), step, result.status, outcome.candidates, outcome.changed, dict(outcome.skipped), outcome.reason
+            str(scope),
+            str(run_id),
+            step,
+            result.status,
+            outcome.candidates,
+            outcome.changed,
+            dict(outcome.skipped),
+            outcome.reason,
         )
 
     return await _for_each(database, [item for item in runs if item.run_id is not None], one)
@@ -166,7 +175,9 @@ async def close_chunk(database: Database, runs: Sequence[ScopeRun]) -> list[dict
 
     async def close(item: ScopeRun) -> dict[str, Any]:
         if item.run_id is None:
-            return refusal_document(item.scope, item.kind, datetime.fromisoformat(item.as_of), item.status, item.error or {})
+            return refusal_document(
+                item.scope, item.kind, datetime.fromisoformat(item.as_of), item.status, item.error or {}
+            )
         run = await load_run(database, item.scope, UUID(item.run_id))
         context = await context_for(database, run)
         async with database.scoped(run.scope, run.binding("close"), isolation=ISOLATION) as connection:
@@ -174,15 +185,15 @@ async def close_chunk(database: Database, runs: Sequence[ScopeRun]) -> list[dict
             told = await highlights_of(connection, context)
         status = await close_run(database, context, run_document(run, status_of(steps), steps, highlights=told))
         async with database.scoped(run.scope) as connection:
-            error = await connection.scalar("SELECT error FROM runs WHERE tenant_id = :tenant_id AND id = CAST(:id AS uuid)", id=run.id)
+            error = await connection.scalar(
+                "SELECT error FROM runs WHERE tenant_id = :tenant_id AND id = CAST(:id AS uuid)", id=run.id
+            )
         return run_document(run, status, steps, error=error, highlights=None if status == "refused" else told)
 
     return await _for_each(database, runs, close)
 
 
-async def _for_each(
-    database: Database, items: Sequence[Any], work: Callable[[Any], Awaitable[Result]]
-) -> list[Result]:
+async def _for_each(database: Database, items: Sequence[Any], work: Callable[[Any], Awaitable[Result]]) -> list[Result]:
     """Work on several items at a time; results in the items' order."""
     places = asyncio.Semaphore(database.settings.scopes_at_once)
 

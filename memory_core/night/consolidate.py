@@ -76,9 +76,7 @@ async def consolidate(
                 await _preview(database, scope, kind, as_of, parameters, requested_by, free=scope in held)
                 for scope in scopes
             ]
-        runs = await begin_chunk(
-            database, scopes, kind, as_of, parameters, held=held, requested_by=requested_by
-        )
+        runs = await begin_chunk(database, scopes, kind, as_of, parameters, held=held, requested_by=requested_by)
         for step in steps_of_kind(kind):
             await _step_with_retries(database, runs, step.name)
         return await close_chunk(database, runs)
@@ -96,9 +94,7 @@ async def undo(
     async with hold(database, [scope]) as held:
         if not held:
             raise ScopeBusy(f"Another run holds the scope {scope}.", hint="Wait for it, or see `slowwave doctor`.")
-        return await undo_run(
-            database, scope, run_id, at=utc(at), decisions=UNDONE_QUERIES, requested_by=requested_by
-        )
+        return await undo_run(database, scope, run_id, at=utc(at), decisions=UNDONE_QUERIES, requested_by=requested_by)
 
 
 async def _step_with_retries(database: Database, runs: Sequence[ScopeRun], step: str) -> None:
@@ -127,7 +123,9 @@ async def _preview(
     free: bool,
 ) -> dict[str, Any]:
     if not free:
-        busy = ScopeBusy(f"Another run holds the scope {scope}.", hint="Wait for it, or see `slowwave doctor`.", reason="busy")
+        busy = ScopeBusy(
+            f"Another run holds the scope {scope}.", hint="Wait for it, or see `slowwave doctor`.", reason="busy"
+        )
         return refusal_document(scope, kind, as_of, "busy", describe(busy))
     run = await begin_run(database, scope, kind, as_of, parameters, dry_run=True)
     context = await context_for(database, run)

@@ -48,9 +48,7 @@ def run_document(
         ).to_dict()
     if run.kind in ("harmonize", "nightly"):
         document["shmr"] = shmr_summary([step for step in whole if step["step"] in _SHMR])
-    document["steps"] = {
-        step["step"]: {"status": step["status"], **_shown(step["outcome"])} for step in whole
-    }
+    document["steps"] = {step["step"]: {"status": step["status"], **_shown(step["outcome"])} for step in whole}
     if highlights:
         document["highlights"] = dict(highlights)
     if error:

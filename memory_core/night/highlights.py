@@ -80,8 +80,10 @@ WITH {_changed("memory_edges", "evidence_count")}, edges AS (
 )
 SELECT count(*) OVER () AS total, count(*) FILTER (WHERE e.new) OVER () AS new_total,
        e.id AS edge_id, e.relationship, e.kind, e.new, e.weight, e.evidence_count AS nights,
-       a.id AS source_id, coalesce(a.label, {_excerpt("a.content")}) AS source, {_excerpt("a.content")} AS source_content,
-       b.id AS target_id, coalesce(b.label, {_excerpt("b.content")}) AS target, {_excerpt("b.content")} AS target_content
+       a.id AS source_id, coalesce(a.label, {_excerpt("a.content")}) AS source,
+       {_excerpt("a.content")} AS source_content,
+       b.id AS target_id, coalesce(b.label, {_excerpt("b.content")}) AS target,
+       {_excerpt("b.content")} AS target_content
 FROM edges e
 JOIN memories a ON a.tenant_id = e.tenant_id AND a.id = e.source_id
 JOIN memories b ON b.tenant_id = e.tenant_id AND b.id = e.target_id
@@ -135,7 +137,9 @@ SELECT count(*) OVER () AS total, t.id AS memory_id, t.label, {_excerpt("t.conte
        members.total AS member_count, members.shown AS members
 FROM told t
 CROSS JOIN LATERAL (
-  SELECT count(*) AS total, coalesce((array_agg(coalesce(m.label, {_excerpt("m.content")}) ORDER BY m.observed_at DESC, m.id))[1\\:{EVIDENCE}], '{{}}') AS shown
+  SELECT count(*) AS total,
+         coalesce((array_agg(coalesce(m.label, {_excerpt("m.content")})
+                             ORDER BY m.observed_at DESC, m.id))[1\\:{EVIDENCE}], '{{}}') AS shown
   FROM memory_edges e JOIN memories m ON m.tenant_id = e.tenant_id AND m.id = e.target_id
   WHERE e.tenant_id = :tenant_id AND e.source_id = t.id AND e.kind = 'clusters' AND e.status <> 'retired'
 ) AS members
@@ -197,12 +201,15 @@ WITH {_changed("harmonic_beliefs", "status")}, touched AS (
   WHERE b.tenant_id = :tenant_id AND b.scope_path = :scope_path
     AND (b.created_by_run = CAST(:id AS uuid) OR c.row_key IS NOT NULL
          OR b.belief_id IN (SELECT belief_id FROM belief_evidence
-                            WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND created_by_run = CAST(:id AS uuid)))
+                            WHERE tenant_id = :tenant_id AND scope_path = :scope_path
+                              AND created_by_run = CAST(:id AS uuid)))
 ), former AS (
   SELECT o.superseded_by_belief AS belief_id,
-         (jsonb_agg(jsonb_build_object('belief_id', o.belief_id, 'content', {_excerpt("o.content")}, 'status', c.before ->> 'status',
-                                       'valid_from', o.valid_from) ORDER BY o.valid_from DESC, o.belief_id))[0] AS belief
-  FROM changes c JOIN harmonic_beliefs o ON o.tenant_id = :tenant_id AND o.belief_id::text = c.row_key ->> 'belief_id'
+         (jsonb_agg(jsonb_build_object('belief_id', o.belief_id, 'content', {_excerpt("o.content")},
+                                       'status', c.before ->> 'status', 'valid_from', o.valid_from)
+                    ORDER BY o.valid_from DESC, o.belief_id))[0] AS belief
+  FROM changes c
+  JOIN harmonic_beliefs o ON o.tenant_id = :tenant_id AND o.belief_id::text = c.row_key ->> 'belief_id'
   WHERE o.status = 'superseded' AND o.superseded_by_belief IS NOT NULL
   GROUP BY o.superseded_by_belief
 ), told AS (
@@ -219,7 +226,8 @@ WITH {_changed("harmonic_beliefs", "status")}, touched AS (
          row_number() OVER (PARTITION BY news ORDER BY confidence DESC, valid_from DESC, belief_id) AS place
   FROM told
 )
-SELECT t.news, t.total, t.belief_id, t.subject, t.predicate, t.object, {_excerpt("t.content")} AS content, t.status, t.confidence,
+SELECT t.news, t.total, t.belief_id, t.subject, t.predicate, t.object, {_excerpt("t.content")} AS content,
+       t.status, t.confidence,
        t.status_reason AS reason, {_excerpt("t.rationale")} AS rationale, t.valid_from, t.model, t.former,
        evidence.total AS evidence_total, evidence.items AS evidence
 FROM counted t
@@ -229,7 +237,8 @@ CROSS JOIN LATERAL (
                                                'content', e.content, 'observed_at', e.observed_at, 'source', e.source)
                             ORDER BY e.place), '[]'::jsonb) AS items
   FROM (SELECT m.id, m.external_id, v.role, {_excerpt("m.content")} AS content, m.observed_at, m.source,
-               count(*) OVER () AS total, row_number() OVER (ORDER BY v.role = 'superseded', m.observed_at DESC, m.id, v.role) AS place
+               count(*) OVER () AS total,
+               row_number() OVER (ORDER BY v.role = 'superseded', m.observed_at DESC, m.id, v.role) AS place
         FROM belief_evidence v JOIN memories m ON m.tenant_id = v.tenant_id AND m.id = v.memory_id
         WHERE v.tenant_id = :tenant_id AND v.belief_id = t.belief_id) AS e
   WHERE e.place <= {EVIDENCE}
@@ -246,11 +255,13 @@ SELECT (SELECT count(*) FROM memories m WHERE m.tenant_id = :tenant_id AND m.sco
        (SELECT count(*) FROM memories m WHERE m.tenant_id = :tenant_id AND m.scope_path = :scope_path
           AND m.recorded_at <= :as_of AND m.derived_key IS NULL AND m.retired_at IS NULL AND m.superseded_reason IS NULL
           AND (m.expires_at IS NULL OR m.expires_at > :as_of)) AS current,
-       (SELECT count(*) FROM harmonic_beliefs b WHERE b.tenant_id = :tenant_id AND b.scope_path = :scope_path AND b.status = 'held') AS held,
-       (SELECT count(*) FROM harmonic_beliefs b WHERE b.tenant_id = :tenant_id AND b.scope_path = :scope_path AND b.status = 'contested') AS contested,
+       (SELECT count(*) FROM harmonic_beliefs b WHERE b.tenant_id = :tenant_id AND b.scope_path = :scope_path
+          AND b.status = 'held') AS held,
+       (SELECT count(*) FROM harmonic_beliefs b WHERE b.tenant_id = :tenant_id AND b.scope_path = :scope_path
+          AND b.status = 'contested') AS contested,
        (SELECT count(*) FROM harmonize_queue q JOIN memories m ON m.tenant_id = q.tenant_id AND m.id = q.memory_id
-        WHERE q.tenant_id = :tenant_id AND q.scope_path = :scope_path AND q.harmonized_by_run IS NULL AND q.enqueued_at <= :as_of
-          AND m.retired_at IS NULL AND m.superseded_reason IS NULL) AS waiting_to_harmonize,
+        WHERE q.tenant_id = :tenant_id AND q.scope_path = :scope_path AND q.harmonized_by_run IS NULL
+          AND q.enqueued_at <= :as_of AND m.retired_at IS NULL AND m.superseded_reason IS NULL) AS waiting_to_harmonize,
        (SELECT count(*) FROM memory_accesses a WHERE a.tenant_id = :tenant_id AND a.scope_path = :scope_path
           AND a.consumed_by_run IS NULL AND a.at <= :as_of) AS uses_not_counted,
        (SELECT count(*) FROM pending_connections p WHERE p.tenant_id = :tenant_id AND p.scope_path = :scope_path

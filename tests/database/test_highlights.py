@@ -71,7 +71,9 @@ async def run(database: Database, scope: TenantScope):
     return await begin_run(database, scope, "nightly", NIGHT, {})
 
 
-async def test_strengthened_memories_show_both_values_and_counted_uses(database: Database, scope: TenantScope, run) -> None:
+async def test_strengthened_memories_show_both_values_and_counted_uses(
+    database: Database, scope: TenantScope, run
+) -> None:
     """Importance before the run's first change and after its last; uses too old to count are not told."""
     memory = await add_memory(database, scope, "Ann likes tea", access_at=(ago(hours=2), ago(hours=1), ago(days=9)))
     lower = await add_memory(database, scope, "Bo likes tea", importance=6)
@@ -99,7 +101,9 @@ async def test_strengthened_memories_show_both_values_and_counted_uses(database:
 
 async def test_links_are_told_as_new_or_reinforced(database: Database, scope: TenantScope, run) -> None:
     """An edge the run made and one that it found further evidence for; a summary's links are not among them."""
-    ann, bo, cy = [await add_memory(database, scope, f"{name} is here", label=f"TEAM: {name}") for name in ("Ann", "Bo", "Cy")]
+    ann, bo, cy = [
+        await add_memory(database, scope, f"{name} is here", label=f"TEAM: {name}") for name in ("Ann", "Bo", "Cy")
+    ]
     known = await add_edge(database, scope, ann, bo, "CO_OCCURRED", kind="co_occurred")
     await add_edge(database, scope, ann, bo, "UNTOUCHED")
     async with database.scoped(scope, run.binding("cooccurrence")) as connection:
@@ -131,12 +135,16 @@ async def test_flags_come_and_go_with_their_words(database: Database, scope: Ten
         await set_state(connection, flagged, "risk_words = '[\"outage\"]', risk_tagged_at = :as_of")
         await set_state(connection, cleared, "risk_words = NULL, risk_tagged_at = NULL")
         found = await highlights(connection, run.id)
-    assert [(item["content"], item["words"]) for item in found["flagged"]["items"]] == [("The outage lost data", ["outage"])]
-    assert [(item["content"], item["words"]) for item in found["unflagged"]["items"]] == [("There is no risk", ["risk"])]
+    assert [(item["content"], item["words"]) for item in found["flagged"]["items"]] == [
+        ("The outage lost data", ["outage"])
+    ]
+    assert [(item["content"], item["words"]) for item in found["unflagged"]["items"]] == [
+        ("There is no risk", ["risk"])
+    ]
 
 
 async def test_summaries_are_new_refreshed_or_gone(database: Database, scope: TenantScope, run) -> None:
-    """A refreshed summary is one item, not one made and one retired; a memory retired for good is told with its reason."""
+    """A refreshed summary is one item, not one made and one gone; a memory retired for good has its reason."""
     member = await add_memory(database, scope, "Ann is here", label="TEAM: Ann")
     old = await add_memory(database, scope, "old summary", label="META: TEAM", derived_key="meta:TEAM")
     gone = await add_memory(database, scope, "city summary", label="META: CITY", derived_key="meta:CITY")
@@ -144,7 +152,10 @@ async def test_summaries_are_new_refreshed_or_gone(database: Database, scope: Te
     async with database.scoped(scope, run.binding("meta_nodes")) as connection:
         for memory, reason in ((old, "refreshed"), (gone, "its members are gone"), (stale, "not used for 40 days")):
             await set_memory(
-                connection, memory, "retired_at = :as_of, retired_reason = :reason, retired_by_run = :run_id", reason=reason
+                connection,
+                memory,
+                "retired_at = :as_of, retired_reason = :reason, retired_by_run = :run_id",
+                reason=reason,
             )
         for key in ("TEAM", "PET"):
             meta = uuid.uuid4()
@@ -182,8 +193,9 @@ async def test_corrections_show_what_was_and_what_was_refused(database: Database
             outcome="rejected", reasons={"age": "not a whole number"}, consumed_by_run=run.id,
         )  # fmt: skip
         await connection.execute(
-            "INSERT INTO soul_profiles (tenant_id, scope_path, field, value, previous, type, source, at, correction_id, created_by_run) "
-            "VALUES (:tenant_id, :scope_path, 'city', '\"Porto\"', '\"Leeds\"', 'str', 'user-correction', :as_of, :correction, :run_id)",
+            "INSERT INTO soul_profiles (tenant_id, scope_path, field, value, previous, type, source, at, "
+            "correction_id, created_by_run) VALUES (:tenant_id, :scope_path, 'city', '\"Porto\"', '\"Leeds\"', "
+            "'str', 'user-correction', :as_of, :correction, :run_id)",
             correction=applied,
         )
         found = await highlights(connection, run.id)
@@ -220,7 +232,7 @@ async def test_superseded_memories_name_what_replaced_them(database: Database, s
 
 
 async def test_each_belief_is_told_once_with_its_evidence(database: Database, scope: TenantScope, run) -> None:
-    """New, changed with what it replaces, contested, supported again and withdrawn; never the replaced one by itself."""
+    """New, changed with what it replaces, contested, supported again, withdrawn; never the replaced one by itself."""
     leeds = await add_memory(database, scope, "Maya lives in Leeds", source="chat", observed_at=ago(days=9))
     porto = await add_memory(database, scope, "Maya lives in Porto", source="chat", observed_at=ago(days=1))
     async with database.scoped(scope) as connection:
