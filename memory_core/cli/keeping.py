@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from memory_core.cli import options, render
+from memory_core.cli import options, view_keeping
 from memory_core.cli.nights import call_flows
 from memory_core.cli.output import ExitCode, print_json, say
 from memory_core.cli.session import ensure_schema, load_settings
@@ -44,7 +44,7 @@ def doctor(home: options.Home = None, as_json: options.Json = False, debug: opti
     findings = asyncio.run(examine(lambda: load_settings(home, debug=debug)))
     problems = [finding for finding in findings if finding.state == "problem"]
     document = {"healthy": not problems, "checks": [finding.to_dict() for finding in findings]}
-    print_json(document) if as_json else render.findings(document)
+    print_json(document) if as_json else view_keeping.findings(document)
     return ExitCode.FAILED if problems else ExitCode.DONE
 
 
@@ -61,7 +61,7 @@ def status(home: options.Home = None, as_json: options.Json = False, debug: opti
     else:
         document["scopes"] = None
         document["reason"] = "The embedded Postgres is down; any command that needs it starts it."
-    print_json(document) if as_json else render.status(document)
+    print_json(document) if as_json else view_keeping.status(document)
     return ExitCode.DONE
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import typer
 
-from memory_core.cli import keeping, nights, reading, runs, writing
+from memory_core.cli import adding, editing, keeping, nights, reading, runs
 from memory_core.cli.output import ExitCode, print_error, print_json, say
 
 # Typer has its own copy of click since 0.2x and used the package before; both have this line of ancestors.
@@ -33,7 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (nights, writing, reading, runs, keeping):
+for group in (nights, adding, editing, reading, runs, keeping):
     group.register(app)
 
 

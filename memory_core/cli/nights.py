@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memory_core.cli import options, render
-from memory_core.cli.output import ExitCode, exit_code_of, print_json
-from memory_core.cli.session import ensure_schema, known_scopes, load_settings, scope_to_read, with_database
+from memory_core.cli import options, view_runs
+from memory_core.cli.output import exit_code_of, print_json
+from memory_core.cli.progress import progress_bar
+from memory_core.cli.session import known_scopes, load_settings, scope_to_read, with_database
 from memory_core.cli.times import now, parse_time
 from memory_core.errors import DependencyMissing
 
@@ -90,10 +91,13 @@ def demo(
     debug: options.Debug = False,
 ) -> int:
     """The whole thing on the bundled sample: six weeks of two tenants slept through, and the morning report."""
-    ensure_schema(load_settings(home, debug=debug))
-    document = call_flows({"command": "demo", "json": as_json, "debug": debug})
-    print_json(document) if as_json else render.demo(document)
-    return ExitCode.DONE
+    from memory_core.cli.demo import run_demo
+
+    settings = load_settings(home, debug=debug)
+    with progress_bar("Preparing") as tell:
+        document = run_demo(settings, tell=tell, debug=debug)
+    print_json(document) if as_json else view_runs.demo(document)
+    return exit_code_of([run["status"] for run in document["runs"]])
 
 
 def call_flows(request: Mapping[str, Any]) -> Any:
@@ -150,7 +154,7 @@ def _night(asked: dict[str, Any], *, flow: bool, home: Path | None, as_json: boo
     if as_json:
         print_json(documents[0] if len(documents) == 1 else {"runs": documents})
     else:
-        render.nights(documents)
+        view_runs.nights(documents)
     return exit_code_of([document["status"] for document in documents])
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memory_core.cli import options, render
+from memory_core.cli import options, view_memories
 from memory_core.cli.output import ExitCode, print_json
 from memory_core.cli.session import find, scope_to_read, scopes_to_list, with_database
 from memory_core.cli.times import now, parse_time
@@ -58,7 +58,7 @@ def memories(
             )
 
     document = with_database(home, work, debug=debug)
-    print_json(document) if as_json else render.memories(document, status)
+    print_json(document) if as_json else view_memories.memories(document, status)
     return ExitCode.DONE
 
 
@@ -90,7 +90,7 @@ def recall(
         return await search(database, bound, embedding, query, now=asked_at, k=k, as_of=at, record=not no_record)
 
     document = with_database(home, work, debug=debug)
-    print_json(document) if as_json else render.results(document)
+    print_json(document) if as_json else view_memories.results(document)
     return ExitCode.DONE
 
 
@@ -115,7 +115,7 @@ def beliefs(
             return await list_beliefs(connection, status=status, limit=limit)
 
     document = with_database(home, work, debug=debug)
-    print_json(document) if as_json else render.beliefs(document)
+    print_json(document) if as_json else view_memories.beliefs(document)
     return ExitCode.DONE
 
 
@@ -137,7 +137,7 @@ def why(
             return await explain(connection, located.id)
 
     document = with_database(home, work, debug=debug)
-    print_json(document) if as_json else render.explanation(document)
+    print_json(document) if as_json else view_memories.explanation(document)
     return ExitCode.DONE
 
 
@@ -158,7 +158,7 @@ def profile(
             return await read_profile(connection)
 
     document = with_database(home, work, debug=debug)
-    print_json(document) if as_json else render.profile(document)
+    print_json(document) if as_json else view_memories.profile(document)
     return ExitCode.DONE
 
 
@@ -183,7 +183,7 @@ def log(
         return rows[:limit]
 
     rows = with_database(home, work, debug=debug)
-    print_json({"log": rows}) if as_json else render.log(rows)
+    print_json({"log": rows}) if as_json else view_memories.log(rows)
     return ExitCode.DONE
 
 

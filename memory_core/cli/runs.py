@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memory_core.cli import options, render
+from memory_core.cli import options, view_runs
 from memory_core.cli.output import ExitCode, print_json
 from memory_core.cli.session import find, scopes_to_list, with_database
 from memory_core.cli.times import now
@@ -41,7 +41,7 @@ def runs(
         return rows[:most]
 
     rows = with_database(home, work, debug=debug)
-    print_json({"runs": rows}) if as_json else render.runs(rows)
+    print_json({"runs": rows}) if as_json else view_runs.runs(rows)
     return ExitCode.DONE
 
 
@@ -63,7 +63,7 @@ def show(
             return await show_run(connection, located.id)
 
     document = with_database(home, work, debug=debug)
-    print_json(document) if as_json else render.run(document)
+    print_json(document) if as_json else view_runs.run(document)
     return ExitCode.DONE
 
 
@@ -85,7 +85,7 @@ def diff(
             return await diff_of_run(connection, located.id)
 
     document = with_database(home, work, debug=debug)
-    print_json(document) if as_json else render.diff(document)
+    print_json(document) if as_json else view_runs.diff(document)
     return ExitCode.DONE
 
 
@@ -109,7 +109,7 @@ def undo(
         return result.to_dict()
 
     document = with_database(home, work, debug=debug)
-    print_json(document) if as_json else render.undone(document)
+    print_json(document) if as_json else view_runs.undone(document)
     return ExitCode.PARTLY_DONE if document["refused"] else ExitCode.DONE
 
 
