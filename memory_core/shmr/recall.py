@@ -1,0 +1,102 @@
+"""Reads what SHMR concluded: beliefs by relevance, and the resonance log."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from memory_core.beliefs.evidence import evidence_of
+from memory_core.database.scoped import ScopedConnection
+from memory_core.errors import EmbeddingMismatch, InvalidInput
+from memory_core.shmr.stored import vector_text
+
+MOST = 1000
+
+# Every stored vector is compared; the dimension is checked inside, so that a row of another one is never compared.
+_NEAREST = """
+SELECT b.belief_id, b.subject, b.predicate, b.object, b.content, b.status, b.confidence, b.valid_from, b.valid_to, b.rationale,
+       1 - (e.embedding <=> CAST(:vector AS vector)) AS similarity
+FROM harmonic_beliefs b
+JOIN belief_embeddings e ON e.tenant_id = b.tenant_id AND e.belief_id = b.belief_id AND e.model = :model AND e.dimension = :dimension
+WHERE b.tenant_id = :tenant_id AND b.scope_path = ANY(:visible_paths) AND b.status IN ('held', 'contested')
+ORDER BY round(CAST(1 - (e.embedding <=> CAST(:vector AS vector)) AS numeric), 6) DESC, b.confidence DESC, b.belief_id
+LIMIT :limit
+"""
+
+_OTHER_DIMENSION = """
+SELECT e.dimension FROM belief_embeddings e
+WHERE e.tenant_id = :tenant_id AND e.scope_path = ANY(:visible_paths) AND e.model = :model AND e.dimension <> :dimension LIMIT 1
+"""
+
+_LOG = """
+SELECT id, session_id, cluster_count, beliefs_generated, contradictions_resolved, harmony_score_avg, duration_ms, as_of, created_at,
+       status, run_id, model, parameters, counts, tokens, cost
+FROM memory_resonance_log
+WHERE tenant_id = :tenant_id AND scope_path = :scope_path
+ORDER BY as_of DESC, created_at DESC, id LIMIT :limit
+"""
+
+
+async def recall_beliefs(
+    connection: ScopedConnection, query_vector: ArrayLike, *, model: str, top_k: int = 10
+) -> list[dict[str, Any]]:
+    """Held and contested beliefs by relevance to a query, then by confidence; ancestors' beliefs included.
+
+    Args:
+        query_vector: shape (d,): the query's vector of `model`.
+        model: the embedding model whose stored vectors are compared; those of others are not.
+        top_k: 1 to 1000.
+
+    Returns:
+        best first: id, subject, predicate, object, content, status, confidence, score (cosine, 0 to 1), valid_from,
+        valid_to, rationale, and evidence with roles. Beliefs that point away from the query are left out.
+
+    Raises:
+        InvalidInput: `top_k` is out of range, or the vector is empty, not finite or all zeros.
+        EmbeddingMismatch: the stored vectors of that model have another dimension.
+    """
+    if not 1 <= top_k <= MOST:
+        raise InvalidInput(f"top_k must be from 1 to {MOST}; it is {top_k}.")
+    vector = np.asarray(query_vector, dtype=np.float32).reshape(-1)
+    if not vector.size or not np.isfinite(vector).all() or not vector.any():
+        raise InvalidInput("The query's vector is empty, not finite, or all zeros.")
+    rows = await connection.rows(_NEAREST, vector=vector_text(vector), model=model, dimension=vector.size, limit=top_k)
+    if not rows and (other := await connection.scalar(_OTHER_DIMENSION, model=model, dimension=vector.size)):
+        raise EmbeddingMismatch(
+            f"The query's vector has {vector.size} dimensions, and the beliefs' vectors of {model} have {other}.",
+            hint="Embed the query with the model that the store was embedded with.",
+        )
+    found = [row for row in rows if row["similarity"] > 0]
+    evidence = await evidence_of(connection, [row["belief_id"] for row in found])
+    return [
+        {
+            "id": str(row["belief_id"]),
+            "subject": row["subject"],
+            "predicate": row["predicate"],
+            "object": row["object"],
+            "content": row["content"],
+            "status": row["status"],
+            "confidence": row["confidence"],
+            "score": round(float(row["similarity"]), 6),
+            "valid_from": row["valid_from"].isoformat(),
+            "valid_to": None if row["valid_to"] is None else row["valid_to"].isoformat(),
+            "rationale": row["rationale"],
+            "evidence": evidence[row["belief_id"]],
+        }
+        for row in found
+    ]
+
+
+async def get_resonance_log(connection: ScopedConnection, limit: int = 10) -> list[dict[str, Any]]:
+    """The scope's latest runs of SHMR, newest first, as JSON-able documents.
+
+    Raises:
+        InvalidInput: `limit` is out of range.
+    """
+    if not 1 <= limit <= MOST:
+        raise InvalidInput(f"limit must be from 1 to {MOST}; it is {limit}.")
+    rows = await connection.rows(_LOG, limit=limit)
+    return [json.loads(json.dumps({**row, "cost": float(row["cost"])}, default=str)) for row in rows]

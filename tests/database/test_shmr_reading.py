@@ -1,0 +1,110 @@
+"""Beliefs recalled and explained, and the resonance log."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from memory_core.beliefs.lineage import why
+from memory_core.database.engine import Database
+from memory_core.errors import EmbeddingMismatch, InvalidInput, NotFound
+from memory_core.models.embedding import embedding_provider
+from memory_core.scope import TenantScope
+from memory_core.shmr.recall import get_resonance_log, recall_beliefs
+from tests.builders import add_memory, add_scope, ago
+from tests.shmr_runs import beliefs, harmonize
+
+HASH = embedding_provider("hash:64")
+
+
+async def test_the_relevant_belief_is_found_among_surer_ones(database: Database, scope: TenantScope) -> None:
+    """Relevance first, then confidence; the superseded statement is not a belief; a child sees it too (F25, F49)."""
+    for day, place in ((9, "Oslo"), (2, "Bergen")):
+        await add_memory(
+            database,
+            scope,
+            f"Ann lives in {place}",
+            subject="Ann",
+            predicate="lives_in",
+            object=place,
+            observed_at=ago(days=day),
+            confidence=0.6,
+        )
+    for i in range(20):
+        for source in ("a", "b"):
+            await add_memory(
+                database, scope, f"Shelf {i} holds bolts", observed_at=ago(days=5), confidence=1.0, source=source
+            )
+    await harmonize(database, scope)
+    child = scope.child("brand", "halo")
+    await add_scope(database, child)
+    (query,) = await HASH.embed(["where Ann lives"])
+    async with database.scoped(child) as connection:
+        found = await recall_beliefs(connection, query, model=HASH.model, top_k=3)
+        assert (found[0]["content"], found[0]["status"]) == ("Ann lives in Bergen", "held")
+        assert [each["role"] for each in found[0]["evidence"]] == ["supports", "superseded"]
+        assert all("Oslo" not in each["content"] for each in found)
+        assert all(0 < each["score"] <= 1.000001 for each in found)
+        with pytest.raises(InvalidInput):
+            await recall_beliefs(connection, query, model=HASH.model, top_k=-1)
+        with pytest.raises(InvalidInput):
+            await recall_beliefs(connection, [0.0] * 64, model=HASH.model)
+        with pytest.raises(EmbeddingMismatch):
+            await recall_beliefs(connection, [1.0] * 8, model=HASH.model)
+        assert await recall_beliefs(connection, query, model="other") == []
+
+
+async def test_why_explains_memory_and_belief(database: Database, scope: TenantScope) -> None:
+    """Versions both ways, evidence, reasons, run and cluster, by id or external id; another tenant sees nothing."""
+    for day, place in ((9, "Oslo"), (5, "Rome"), (2, "Bergen")):
+        await add_memory(
+            database,
+            scope,
+            f"Ann lives in {place}",
+            subject="Ann",
+            predicate="lives_in",
+            object=place,
+            observed_at=ago(days=day),
+            external_id=f"x-{place}",
+        )
+        run = await harmonize(database, scope, ago(days=day - 1))
+    async with database.scoped(scope) as connection:
+        document = await why(connection, "x-Rome")
+        json.dumps(document)
+        assert document["kind"] == "memory"
+        assert document["memory"]["status"] == "superseded"
+        assert document["because"].startswith("stated later")
+        assert [each["content"][-4:] for each in document["versions"]] == ["Oslo", "Rome", "rgen"]
+        assert {each["status"] for each in document["beliefs"]} == {"held", "superseded"}
+        held = next(each for each in await beliefs(database, scope) if each["status"] == "held")
+        belief = await why(connection, held["belief_id"])
+        json.dumps(belief)
+        assert belief["kind"] == "belief"
+        assert belief["made_by"]["run"] == str(run.run.id)
+        assert [(each["role"], each["external_id"]) for each in belief["evidence"]] == [
+            ("supports", "x-Bergen"),
+            ("superseded", "x-Rome"),
+        ]
+        assert [each["content"] for each in belief["overrides"]["beliefs"]] == ["Ann lives in Rome"]
+        assert belief["clusters"][0]["status"] == "applied"
+        with pytest.raises(NotFound):
+            await why(connection, "x-nothing")
+    async with database.scoped(TenantScope.root("tenant", "zeta")) as connection:
+        with pytest.raises(NotFound):
+            await why(connection, held["belief_id"])
+
+
+async def test_the_log_lists_every_run(database: Database, scope: TenantScope) -> None:
+    """Newest first, with status, model and counts; also for runs that did nothing."""
+    await add_memory(database, scope, "Ann likes tea")
+    await harmonize(database, scope, ago(days=0))
+    await harmonize(database, scope)
+    async with database.scoped(scope) as connection:
+        found = await get_resonance_log(connection)
+        json.dumps(found)
+        assert [each["status"] for each in found] == ["nothing_changed", "insufficient_candidates"]
+        assert found[0]["model"] == "rules"
+        assert found[0]["parameters"]["batch_size"] == 50
+        with pytest.raises(InvalidInput):
+            await get_resonance_log(connection, limit=0)
