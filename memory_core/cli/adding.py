@@ -113,7 +113,7 @@ def remember(
         from memory_core.night.context import embedding_for
 
         bound = await scope_to_write(database, tenant, scope)
-        return await write(database, bound, embedding_for(database.settings), NewMemory(**given), now=asked_at)
+        return await write(database, bound, embedding_for(database.settings), NewMemory.read(given), now=asked_at)
 
     document = with_database(home, work, debug=debug)
     print_json(document) if as_json else view_memories.changed(document)

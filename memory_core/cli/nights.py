@@ -11,7 +11,6 @@ import typer
 
 from memory_core.cli import options, view_runs
 from memory_core.cli.output import exit_code_of, print_json
-from memory_core.cli.progress import progress_bar
 from memory_core.cli.session import known_scopes, load_settings, scope_to_read, with_database
 from memory_core.cli.times import now, parse_time
 from memory_core.errors import DependencyMissing
@@ -91,13 +90,9 @@ def demo(
     debug: options.Debug = False,
 ) -> int:
     """The whole thing on the bundled sample: six weeks of two tenants slept through, and the morning report."""
-    from memory_core.cli.demo import run_demo
+    from memory_core.cli.demo import show_demo
 
-    settings = load_settings(home, debug=debug)
-    with progress_bar("Preparing") as tell:
-        document = run_demo(settings, tell=tell, debug=debug)
-    print_json(document) if as_json else view_runs.demo(document)
-    return exit_code_of([run["status"] for run in document["runs"]])
+    return show_demo(load_settings(home, debug=debug), call_flows, as_json=as_json)
 
 
 def call_flows(request: Mapping[str, Any]) -> Any:

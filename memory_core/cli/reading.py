@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memory_core.cli import options, view_memories
+from memory_core.cli import options, view_memories, view_why
 from memory_core.cli.output import ExitCode, print_json
 from memory_core.cli.session import find, scope_to_read, scopes_to_list, with_database
 from memory_core.cli.times import now, parse_time
@@ -137,7 +137,7 @@ def why(
             return await explain(connection, located.id)
 
     document = with_database(home, work, debug=debug)
-    print_json(document) if as_json else view_memories.explanation(document)
+    print_json(document) if as_json else view_why.explanation(document)
     return ExitCode.DONE
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from memory_core.cli.output import day_and_time, plain, print_fields, print_table, say, short_ids
 from memory_core.cli.view_texts import Document, cut, evidence_lines
@@ -76,11 +76,6 @@ def beliefs(document: Document) -> None:
     )
 
 
-def explanation(document: Document) -> None:
-    """Why a memory or belief is as it is."""
-    _tree(document)
-
-
 def profile(document: Document) -> None:
     """The SOUL profile."""
     fields = document["fields"]
@@ -93,6 +88,8 @@ def profile(document: Document) -> None:
         ),
         empty="The profile holds nothing yet. A correction fills it: slowwave correct --tenant T --field name=value",
     )
+    for item in document["waiting"]:
+        print(plain(f"waiting for the next sleep: {item['fields']} ({item['who']}, {day_and_time(item['at'])})"))
 
 
 def log(rows: Sequence[Document]) -> None:
@@ -160,27 +157,3 @@ def _status(row: Document) -> str:
     if row["status"] == "superseded":
         return f"superseded ({row['superseded_reason']})"
     return f"retired: {row['retired_reason']}" if row["status"] == "retired" else str(row["status"])
-
-
-def _tree(value: object, depth: int = 0) -> None:
-    """A nested document as indented lines; what is empty is left out."""
-    indent = "  " * depth
-    if isinstance(value, Mapping):
-        for name, item in value.items():
-            if item in (None, "", [], {}):
-                continue
-            if isinstance(item, (Mapping, list)):
-                print(f"{indent}{plain(name)}:")
-                _tree(item, depth + 1)
-            else:
-                print(f"{indent}{plain(name)}: {plain(item)}")
-    elif isinstance(value, Sequence) and not isinstance(value, str):
-        for item in value:
-            if isinstance(item, Mapping):
-                head = item.get("content") or item.get("id") or ""
-                print(f"{indent}- {plain(head)}")
-                _tree({name: part for name, part in item.items() if name != "content"}, depth + 1)
-            else:
-                print(f"{indent}- {plain(item)}")
-    else:
-        print(f"{indent}{plain(value)}")

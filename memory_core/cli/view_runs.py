@@ -1,11 +1,11 @@
-"""Runs on a terminal: lists, steps, diffs, morning reports and the demo, from the documents that --json prints."""
+"""Runs on a terminal: lists, steps, diffs and morning reports, from the documents that --json prints."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from memory_core.cli.output import console, day_and_time, plain, print_fields, print_table, say, short_ids
-from memory_core.cli.view_texts import Document, cut, evidence_lines
+from memory_core.cli.view_texts import Document, cut
 
 _DIFF_ROWS = 60
 
@@ -105,34 +105,6 @@ def nights(documents: Sequence[Document]) -> None:
             diff({"dry_run": True, "counts": count_changes(changes), "diff": changes})
 
 
-def demo(document: Document) -> None:
-    """The last night's morning reports, and what is believed now and was before."""
-    nights(document["runs"])
-    print_table(
-        "What is believed after the last night, and was before",
-        ("question", "before", "now", "because"),
-        (
-            (
-                f"{answer['question']} ({answer['tenant']})",
-                _dated(answer["before"]),
-                _dated(answer["now"]),
-                evidence_lines(answer["now"].get("evidence", ()))
-                or [f"a memory, observed {day_and_time(answer['now'].get('observed_at'))}"],
-            )
-            for answer in document["answers"]
-        ),
-        empty="No question was asked.",
-    )
-    right = sum(answer["as_expected"] for answer in document["answers"])
-    print(
-        f"{document['memories']} memories, {len(document['nights'])} nights, {document['seconds']:.0f} s; "
-        f"{right} of {len(document['answers'])} questions answered as expected."
-    )
-    print("Look around in it:")
-    print(f"  export SLOWWAVE_DATABASE_URL='{document['database']}'")
-    print(f"  slowwave beliefs --tenant {document['tenants'][0]}")
-
-
 def _steps(steps: Mapping[str, Document]) -> None:
     print_table(
         "Steps",
@@ -163,11 +135,3 @@ def _summary(row: Document) -> str:
         if row.get(name):
             return cut(row[name])
     return ""
-
-
-def _dated(answer: Document | None) -> str:
-    return "" if answer is None else f"{answer['content']} ({answer['as_of'][:10]})"
-
-
-def _observed(answer: Document) -> str:
-    return f"a memory, observed {day_and_time(answer.get('observed_at'))}"
