@@ -281,6 +281,22 @@ async def test_a_scope_without_any_use_is_not_pruned(database: Database, scope: 
     assert allowed.outcome.changed == 1
 
 
+async def test_rolled_up_uses_still_count(database: Database, scope: TenantScope) -> None:
+    """Old access rows may be dropped once they are consumed; the state that remembers them protects and allows."""
+    kept = await stale(database, scope, "read two weeks ago")
+    await stale(database, scope, "never read")
+    await change(
+        database,
+        scope,
+        "UPDATE memory_state SET access_count = 3, last_access_at = :at WHERE memory_id = :id",
+        at=ago(days=14),
+        id=kept,
+    )
+    night = await sleep(database, scope, STEP)
+    assert set(await retired(database, scope)) == {"never read"}
+    assert night.outcome.skipped == {"used in the last 30 days": 1}
+
+
 async def test_a_night_of_the_past_sees_no_later_use(database: Database, scope: TenantScope) -> None:
     """As of T only what was recorded and used by T counts: later reads neither protect nor allow."""
     memory = await stale(database, scope, "read later")
