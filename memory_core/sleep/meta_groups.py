@@ -1,0 +1,94 @@
+"""Which groups of memories a scope has, and what is to become of their summaries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import RowMapping
+
+from memory_core.database.scoped import ScopedConnection
+from memory_core.runs.decisions import not_undone
+from memory_core.runs.guards import IDENTITY_PREFIXES
+
+# Written by what it leaves out, so that it does not depend on what the database's locale calls a letter: up to forty
+# characters without controls and punctuation other than - and _, a colon, white space.
+_PREFIX = r"^([^\u0001-\u001f!-,./:-@\[-\^`{-\u007f]{1,40}):\s"
+_NUMBERS = "^[0-9 _-]*$"
+_LEFT_OUT = [*(prefix.rstrip(":") for prefix in IDENTITY_PREFIXES), "META"]
+
+PARAMETERS: dict[str, Any] = {"prefix": _PREFIX, "numbers": _NUMBERS, "left_out": _LEFT_OUT}
+"""What `MEMBERS` needs beside the scope."""
+
+MEMBERS = """
+members AS (
+  SELECT * FROM (
+    SELECT m.id, m.content_hash, m.observed_at,
+           upper(regexp_replace(btrim(substring(m.label FROM CAST(:prefix AS text))), '\\s+', ' ', 'g')) AS key
+    FROM memories m
+    WHERE m.tenant_id = :tenant_id AND m.scope_path = :scope_path AND m.layer = 'semantic' AND m.derived_key IS NULL
+      AND m.label IS NOT NULL AND m.recorded_at <= :as_of AND m.retired_at IS NULL AND m.superseded_reason IS NULL
+      AND (m.expires_at IS NULL OR m.expires_at > :as_of)
+    OFFSET 0 -- so that the pattern is matched once a row
+  ) AS labelled
+  WHERE key !~ CAST(:numbers AS text) AND key <> ALL (CAST(:left_out AS text[]))
+)"""
+"""SQL: the scope's current memories with a prefix, and the prefix as the group's key."""
+
+# One hash a group, so that a quiet night costs one look. A summary that a person retired stays away like one that
+# was undone.
+_COMPARE = f"""
+WITH {MEMBERS}, groups AS (
+  SELECT key, count(*) AS member_count, max(observed_at) AS observed_at,
+         encode(sha256(convert_to(string_agg(id::text || ' ' || content_hash, ',' ORDER BY id), 'UTF8')), 'hex') AS members_hash
+  FROM members GROUP BY key
+), derived AS MATERIALIZED (
+  SELECT m.id, substr(m.derived_key, 6) AS key, m.properties ->> 'members_hash' AS members_hash,
+         m.retired_at IS NULL AS in_use, m.retired_by_run
+  FROM memories m
+  WHERE m.tenant_id = :tenant_id AND m.scope_path = :scope_path AND m.derived_key IS NOT NULL
+    AND starts_with(m.derived_key, 'meta:')
+), compared AS (
+  SELECT coalesce(g.key, u.key) AS key, coalesce(g.member_count, 0) AS member_count, g.observed_at, g.members_hash,
+         u.id AS former_id, u.members_hash AS former_hash,
+         CASE WHEN coalesce(g.member_count, 0) >= :smallest AND u.id IS NULL THEN 'create'
+              WHEN u.id IS NULL THEN 'small'
+              WHEN coalesce(g.member_count, 0) < :smallest THEN 'retire'
+              WHEN g.members_hash = u.members_hash THEN 'unchanged'
+              ELSE 'refresh' END AS action
+  FROM groups g FULL JOIN (SELECT * FROM derived WHERE in_use) AS u ON u.key = g.key
+), judged AS MATERIALIZED (
+  SELECT c.*, CASE
+    WHEN action = 'retire' THEN NOT {not_undone("meta_nodes", "'meta:' || c.key", "'retired ' || c.former_hash")}
+    WHEN action IN ('create', 'refresh') THEN NOT {not_undone("meta_nodes", "'meta:' || c.key", "c.members_hash")}
+      OR (c.key, c.members_hash) IN (SELECT key, members_hash FROM derived WHERE NOT in_use AND retired_by_run IS NULL)
+    ELSE false END AS taken_back
+  FROM compared c
+), counts AS (
+  SELECT count(*) AS candidates,
+         count(*) FILTER (WHERE action = 'small') AS small,
+         count(*) FILTER (WHERE action = 'unchanged') AS unchanged,
+         count(*) FILTER (WHERE taken_back) AS taken_back
+  FROM judged
+)
+SELECT t.candidates, t.small, t.unchanged, t.taken_back,
+       j.key, j.action, j.member_count, j.observed_at, j.members_hash, j.former_id
+FROM counts t LEFT JOIN judged j ON j.action IN ('create', 'refresh', 'retire') AND NOT j.taken_back
+ORDER BY j.key
+"""
+
+
+async def compare_groups(
+    connection: ScopedConnection, *, smallest: int, reconsider: bool
+) -> tuple[RowMapping, Sequence[RowMapping]]:
+    """Compare the groups with the summaries in use.
+
+    Args:
+        smallest: members from which a group has a summary.
+
+    Returns:
+        counts (candidates, small, unchanged, taken_back), and one row a summary to make, refresh or retire: key, action
+        (`create`, `refresh`, `retire`), member_count, observed_at (of the latest member), members_hash, former_id.
+    """
+    rows = await connection.rows(_COMPARE, **PARAMETERS, smallest=smallest, reconsider=reconsider)
+    return rows[0], [row for row in rows if row["key"] is not None]
