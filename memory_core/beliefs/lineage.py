@@ -127,11 +127,7 @@ async def why(connection: ScopedConnection, id: UUID | str) -> dict[str, Any]:
 
 async def _why_memory(connection: ScopedConnection, memory: RowMapping) -> dict[str, Any]:
     id = memory["id"]
-    shown = (
-        "id external_id layer label content subject predicate object observed_at recorded_at source pinned importance "
-        "confidence access_count superseded_by superseded_by_belief superseded_reason superseded_at superseded_by_run "
-        "retired_at retired_reason retired_by_run corrects created_by_run"
-    ).split()
+    shown = ["id", "external_id", "layer", "label", "content", "subject", "predicate", "object", "observed_at", "recorded_at", "source", "pinned", "importance", "confidence", "access_count", "superseded_by", "superseded_by_belief", "superseded_reason", "superseded_at", "superseded_by_run", "retired_at", "retired_reason", "retired_by_run", "corrects", "created_by_run"]
     clusters = await connection.rows(_CLUSTERS_OF_MEMORY, id=str(id))
     return {
         "kind": "memory",
@@ -150,10 +146,7 @@ async def _why_memory(connection: ScopedConnection, memory: RowMapping) -> dict[
 
 async def _why_belief(connection: ScopedConnection, belief: RowMapping) -> dict[str, Any]:
     id = belief["belief_id"]
-    shown = (
-        "belief_id subject predicate object content status status_reason confidence rationale valid_from valid_to recorded_at "
-        "superseded_by_belief"
-    ).split()
+    shown = ["belief_id", "subject", "predicate", "object", "content", "status", "status_reason", "confidence", "rationale", "valid_from", "valid_to", "recorded_at", "superseded_by_belief"]
     key = belief["model_call_key"]
     call = None if key is None else await connection.row(_CALL, key=key)
     return {
@@ -216,7 +209,7 @@ def _status(row: RowMapping) -> str:
 
 
 def _document(row: RowMapping, names: list[str] | None = None) -> dict[str, Any]:
-    return {name: _plain(row[name]) for name in (names or list(row))}
+    return {name: _plain(row[name]) for name in (names or [str(key) for key in row])}
 
 
 def _plain(value: Any) -> Any:

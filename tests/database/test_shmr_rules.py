@@ -25,9 +25,7 @@ async def add_fact(database: Database, scope: TenantScope, *triple: str, **field
     """Add one memory with a triple; its content is the triple."""
     subject, predicate, object = triple
     content = fields.pop("content", f"{subject} {predicate.replace('_', ' ')} {object}")
-    return await add_memory(
-        database, scope, content, subject=subject, predicate=predicate, object=object, **fields
-    )
+    return await add_memory(database, scope, content, subject=subject, predicate=predicate, object=object, **fields)
 
 
 async def moved(database: Database, scope: TenantScope) -> dict[str, uuid.UUID]:
@@ -177,9 +175,7 @@ async def test_only_what_holds_here_is_looked_at(database: Database, scope: Tena
     old = {"observed_at": ago(days=20)}
     await add_fact(database, scope, "Ann", "lives_in", "Oslo", retired_at=ago(days=5), retired_reason="x", **old)
     await add_fact(database, scope, "Ann", "lives_in", "Rome", expires_at=ago(days=5), **old)
-    await add_fact(
-        database, scope, "Ann", "lives_in", "Bari", superseded_by=winner, superseded_reason="update", **old
-    )
+    await add_fact(database, scope, "Ann", "lives_in", "Bari", superseded_by=winner, superseded_reason="update", **old)
     await add_fact(database, scope, "Ann", "lives_in", "Nice", derived_key="meta:x", **old)
     await add_fact(database, scope, "Ann", "lives_in", "Lima", layer="working", **old)
     later = await add_fact(database, scope, "Ann", "lives_in", "Cork", observed_at=NIGHT + (NIGHT - ago(days=1)))
