@@ -40,7 +40,8 @@ members AS (
 _COMPARE = f"""
 WITH {MEMBERS}, groups AS (
   SELECT key, count(*) AS member_count, max(observed_at) AS observed_at,
-         encode(sha256(convert_to(string_agg(id::text || ' ' || content_hash, ',' ORDER BY id), 'UTF8')), 'hex') AS members_hash
+         encode(sha256(convert_to(string_agg(id::text || ' ' || content_hash, ',' ORDER BY id), 'UTF8')), 'hex')
+           AS members_hash
   FROM members GROUP BY key
 ), derived AS MATERIALIZED (
   SELECT m.id, substr(m.derived_key, 6) AS key, m.properties ->> 'members_hash' AS members_hash,

@@ -39,14 +39,17 @@ RETURNING m.id
 """
 
 UNDONE = f"""
-SELECT 'meta_nodes' AS phase, slowwave.decision_key('meta_nodes', m.derived_key, m.properties ->> 'members_hash') AS decision_key,
+SELECT 'meta_nodes' AS phase,
+       slowwave.decision_key('meta_nodes', m.derived_key, m.properties ->> 'members_hash') AS decision_key,
        jsonb_build_array(m.derived_key, m.properties ->> 'members_hash') AS members
 FROM memories m
 WHERE m.tenant_id = :tenant_id AND m.scope_path = :scope_path AND m.created_by_run = CAST(:id AS uuid)
   AND starts_with(m.derived_key, 'meta:')
 UNION ALL
-SELECT 'meta_nodes', slowwave.decision_key('meta_nodes', m.derived_key,
-         CASE WHEN c.after ->> 'retired_reason' IS NULL THEN '' ELSE 'retired ' END || (m.properties ->> 'members_hash')),
+SELECT 'meta_nodes',
+       slowwave.decision_key('meta_nodes', m.derived_key,
+         CASE WHEN c.after ->> 'retired_reason' IS NULL THEN '' ELSE 'retired ' END
+           || (m.properties ->> 'members_hash')),
        jsonb_build_array(m.derived_key, m.properties ->> 'members_hash')
 FROM run_changes c
 JOIN memories m ON m.tenant_id = c.tenant_id AND m.id = CAST(c.row_key ->> 'id' AS uuid)

@@ -52,7 +52,8 @@ WHERE tenant_id = :tenant_id AND scope_path = (
 """
 
 _WRITE_PROFILE = """
-INSERT INTO soul_profiles AS p (tenant_id, scope_path, field, value, type, previous, source, at, correction_id, created_by_run)
+INSERT INTO soul_profiles AS p
+       (tenant_id, scope_path, field, value, type, previous, source, at, correction_id, created_by_run)
 SELECT CAST(:tenant_id AS text), CAST(:scope_path AS text), f.field, f.value, f.type, nullif(f.previous, 'null'::jsonb),
        CAST(:source AS text), f.at, f.correction_id, CAST(:run_id AS uuid)
 FROM jsonb_to_recordset(CAST(:fields AS jsonb))
@@ -78,7 +79,9 @@ WHERE c.tenant_id = :tenant_id AND c.scope_path = :scope_path AND c.run_id = CAS
 
 
 async def soul_corrections(connection: ScopedConnection, context: RunContext, _: object = None) -> StepOutcome:
-    """Apply the scope's waiting corrections to its profile. The run's parameter `soul_schema` stands for the stored one.
+    """Apply the scope's waiting corrections to its profile.
+
+    The run's parameter `soul_schema`, where it is given, stands for the stored schema.
 
     Raises:
         InvalidInput: the run's `soul_schema` names an unknown type.

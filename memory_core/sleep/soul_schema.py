@@ -50,7 +50,7 @@ def schema_of(types: Mapping[str, Any]) -> dict[str, str]:
     for field, given in types.items():
         name = given.__name__ if isinstance(given, type) else str(given).strip()
         name = _OTHER_NAMES.get(name.lower(), name.lower())
-        if not isinstance(field, str) or not field.strip():
+        if not field.strip():
             raise InvalidInput("A field of the SOUL schema has no name.", hint="Give each field a name and a type.")
         if name not in _COERCIONS:
             raise InvalidInput(

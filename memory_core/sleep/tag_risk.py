@@ -70,7 +70,9 @@ ORDER BY m.id
 _WRITE = """
 UPDATE memory_state s
 SET risk_checked = p.checked,
-    risk_tagged_at = CASE WHEN p.words IS NULL THEN NULL WHEN s.risk_words = p.words THEN s.risk_tagged_at ELSE :as_of END,
+    risk_tagged_at = CASE WHEN p.words IS NULL THEN NULL
+                          WHEN s.risk_words = p.words THEN s.risk_tagged_at
+                          ELSE :as_of END,
     risk_words = p.words
 FROM (
   SELECT id, checked, CAST(words AS jsonb) AS words

@@ -51,8 +51,8 @@ async def metas(database: Database, scope: TenantScope, *, retired: bool = False
     async with database.scoped(scope) as connection:
         return list(
             await connection.rows(
-                "SELECT m.*, s.importance, (SELECT array_agg(e.target_id) FROM memory_edges e WHERE e.tenant_id = m.tenant_id "
-                "AND e.source_id = m.id AND e.kind = 'clusters' AND e.relationship = 'CLUSTERS') AS targets "
+                "SELECT m.*, s.importance, (SELECT array_agg(e.target_id) FROM memory_edges e "
+                "WHERE e.tenant_id = m.tenant_id AND e.source_id = m.id AND e.kind = 'clusters' AND e.relationship = 'CLUSTERS') AS targets "
                 "FROM memories m JOIN memory_state s ON s.tenant_id = m.tenant_id AND s.memory_id = m.id "
                 "WHERE m.tenant_id = :tenant_id AND m.scope_path = :scope_path AND m.derived_key IS NOT NULL "
                 "AND (m.retired_at IS NOT NULL) = :retired ORDER BY m.label, m.retired_at",
@@ -115,7 +115,7 @@ async def test_a_group_of_three_has_one_summary(database: Database, scope: Tenan
 
 
 async def test_only_an_explicit_prefix_makes_a_group(database: Database, scope: TenantScope) -> None:
-    """First words, times, addresses, numbers, identity and blank labels make none; case and spaces do not part (F21, F22)."""
+    """First words, times, addresses, identity and blank labels make none; case and spaces do not part (F21, F22)."""
     for index in range(3):
         for label in (
             f"The cat {index}",
@@ -174,7 +174,8 @@ async def test_a_summary_follows_its_members(database: Database, scope: TenantSc
         others = (
             (
                 await connection.execute(
-                    "SELECT id FROM memories WHERE tenant_id = :tenant_id AND starts_with(label, 'TEA: ') AND NOT id = ANY(:kept)",
+                    "SELECT id FROM memories WHERE tenant_id = :tenant_id AND starts_with(label, 'TEA: ') "
+                    "AND NOT id = ANY(:kept)",
                     kept=tea[1:],
                 )
             )
@@ -190,7 +191,8 @@ async def test_a_summary_follows_its_members(database: Database, scope: TenantSc
     await change(
         database,
         scope,
-        "UPDATE memories SET retired_at = NULL, retired_reason = NULL, content_hash = 'first' WHERE id = CAST(:id AS uuid)",
+        "UPDATE memories SET retired_at = NULL, retired_reason = NULL, content_hash = 'first' "
+        "WHERE id = CAST(:id AS uuid)",
         id=tea[0],
     )
     await sleep_once(database, scope, NIGHT + timedelta(days=4))
@@ -210,7 +212,7 @@ async def test_a_summary_follows_its_members(database: Database, scope: TenantSc
 
 
 async def test_what_is_not_current_is_no_member(database: Database, scope: TenantScope) -> None:
-    """Pruned, superseded, expired, later, other layers' and other scopes' memories are never summarised or linked (F19)."""
+    """Pruned, superseded, expired, later and other layers' or scopes' memories are never summarised (F19)."""
     (keeper, *_) = await add_group(database, scope, "TEA", 2)
     await add_group(database, scope, "TEA", 2, start=2, retired_at=ago(hours=1), retired_reason="stale")
     await add_group(
@@ -339,7 +341,7 @@ async def test_summaries_are_nobodys_material(database: Database, scope: TenantS
 
 
 async def test_statements_do_not_follow_the_memories(database: Database, scope: TenantScope) -> None:
-    """Forty groups take as many statements as one; small link pages are whole groups; links have a limit, and say so."""
+    """Forty groups take as many statements as one; links and quotations have a limit."""
     statements: list[str] = []
     event.listen(database.app.sync_engine, "before_cursor_execute", lambda *a: statements.append(a[2]))
     await add_scope(database, scope)
@@ -347,8 +349,8 @@ async def test_statements_do_not_follow_the_memories(database: Database, scope: 
     for night, groups in ((0, 1), (1, 40)):
         async with database.scoped(scope) as connection:
             await connection.execute(
-                "WITH made AS (INSERT INTO memories (tenant_id, id, scope_path, label, content, observed_at, recorded_at, "
-                "last_activity_at, content_hash) SELECT :tenant_id, gen_random_uuid(), :scope_path, "
+                "WITH made AS (INSERT INTO memories (tenant_id, id, scope_path, label, content, observed_at, "
+                "recorded_at, last_activity_at, content_hash) SELECT :tenant_id, gen_random_uuid(), :scope_path, "
                 "'G' || CAST(:night AS text) || '-' || g || ': ' || i, 'fact ' || i, t, t, t, g || '-' || i "
                 "FROM generate_series(1, CAST(:groups AS integer)) g, generate_series(1, 30) i, "
                 "(SELECT CAST(:at AS timestamptz) AS t) AS clock RETURNING tenant_id, scope_path, id) "

@@ -42,7 +42,8 @@ def with_settings(**values: Any) -> dict[str, Any]:
 async def tag_of(database: Database, scope: TenantScope, memory_id: UUID) -> Any:
     async with database.scoped(scope) as connection:
         row = await connection.row(
-            "SELECT risk_words, risk_tagged_at, risk_checked FROM memory_state WHERE tenant_id = :tenant_id AND memory_id = :id",
+            "SELECT risk_words, risk_tagged_at, risk_checked FROM memory_state "
+            "WHERE tenant_id = :tenant_id AND memory_id = :id",
             id=memory_id,
         )
     assert row is not None
@@ -95,7 +96,8 @@ async def test_the_tag_goes_when_the_text_no_longer_earns_it(database: Database,
             (leak, "Still a leak in the cellar"),
         ):
             await connection.execute(
-                "UPDATE memories SET content = :content, content_hash = :content WHERE tenant_id = :tenant_id AND id = :id",
+                "UPDATE memories SET content = :content, content_hash = :content "
+                "WHERE tenant_id = :tenant_id AND id = :id",
                 id=memory_id,
                 content=content,
             )
@@ -183,14 +185,15 @@ async def test_pages_bound_memory_and_statements_do_not_follow_the_rows(database
     await add_memory(database, scope, "The gate is closed")
     async with database.scoped(scope) as connection:
         await connection.execute(
-            "INSERT INTO memories (tenant_id, id, scope_path, content, observed_at, recorded_at, last_activity_at, content_hash) "
-            "SELECT :tenant_id, gen_random_uuid(), :scope_path, CASE WHEN i % 10 = 0 THEN 'Pump ' || i || ' crashed' ELSE 'Pump ' || i || ' runs' END, "
-            "CAST(:at AS timestamptz), CAST(:at AS timestamptz), CAST(:at AS timestamptz), i::text FROM generate_series(1, 3000) AS i",
+            "INSERT INTO memories (tenant_id, id, scope_path, content, observed_at, recorded_at, last_activity_at, "
+            "content_hash) SELECT :tenant_id, gen_random_uuid(), :scope_path, "
+            "'Pump ' || i || CASE WHEN i % 10 = 0 THEN ' crashed' ELSE ' runs' END, t, t, t, i::text "
+            "FROM generate_series(1, 3000) AS i, (SELECT CAST(:at AS timestamptz) AS t) AS clock",
             at=ago(hours=1),
         )
         await connection.execute(
-            "INSERT INTO memory_state (tenant_id, scope_path, memory_id) SELECT tenant_id, scope_path, id FROM memories "
-            "WHERE tenant_id = :tenant_id AND content LIKE 'Pump%'"
+            "INSERT INTO memory_state (tenant_id, scope_path, memory_id) "
+            "SELECT tenant_id, scope_path, id FROM memories WHERE tenant_id = :tenant_id AND content LIKE 'Pump%'"
         )
         await connection.commit()
     statements: list[str] = []

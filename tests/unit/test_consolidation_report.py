@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from memory_core.runs.outcome import StepOutcome
 from memory_core.scope import TenantScope
 from memory_core.sleep.report import ConsolidationReport
 
-BEGAN = datetime(2026, 3, 1, 3, tzinfo=timezone.utc)
+BEGAN = datetime(2026, 3, 1, 3, tzinfo=UTC)
 SCOPE = TenantScope.root("org", "acme").child("brand", "halo")
 
 
