@@ -85,4 +85,4 @@ def _detail(document: Mapping[str, Any]) -> str:
     where = f"{', '.join(broken)} in {document['scope']}" if broken else str(document["scope"])
     if document["status"] == "busy" or not error.get("message"):
         return where
-    return f"{where}: {error['message'].rstrip('.')}"
+    return f"{where}: {error['message'].splitlines()[0].rstrip('.')}"

@@ -17,7 +17,7 @@ from typing import Any
 from filelock import FileLock
 
 from flows.environment import has_server, prefect_database_url, server_environment
-from memory_core.errors import SetupError
+from memory_core.errors import DatabaseUnavailable, SetupError
 from memory_core.settings import Settings
 
 STAMP_FILE = "schema.json"
@@ -32,6 +32,7 @@ def prepare(settings: Settings) -> dict[str, Any]:
         `prefect` (its version), `revision`, `prepared` (whether this call did it) and `why` nothing was done.
 
     Raises:
+        DatabaseUnavailable: Prefect's database does not answer.
         SetupError: the upgrade failed; the message carries its last lines.
     """
     installed = version("prefect")
@@ -72,10 +73,16 @@ def _revision(url: str) -> str | None:
     address = make_url(url)
     if address.get_backend_name() != "postgresql":
         return None
-    with psycopg.connect(address.set(drivername="postgresql").render_as_string(hide_password=False)) as connection:
-        if connection.execute("SELECT to_regclass('public.alembic_version')").fetchone() == (None,):
-            return None
-        row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    dsn = address.set(drivername="postgresql").render_as_string(hide_password=False)
+    try:
+        with psycopg.connect(dsn, connect_timeout=10) as connection:
+            if connection.execute("SELECT to_regclass('alembic_version')").fetchone() == (None,):
+                return None
+            row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    except psycopg.OperationalError as error:
+        raise DatabaseUnavailable(
+            f"Prefect's database cannot be reached: {error}", hint="`slowwave doctor` says which databases are used."
+        ) from error
     return None if row is None else str(row[0])
 
 

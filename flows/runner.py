@@ -73,15 +73,19 @@ async def _run_flow(command: str, request: Mapping[str, Any]) -> Any:
     with heartbeats_off(), listening(request.get("progress")):
         state = await flow(parameters, return_state=True)
         result = await state.aresult(raise_on_failure=False)
+        documents = _documents(result)
         if not has_server():
             await wait_until_recorded(state.state_details.flow_run_id)
+    return documents
+
+
+def _documents(result: Any) -> Any:
+    """What a flow came to, also where it ended as Failed; raises where it could not begin."""
     if not isinstance(result, BaseException):
         return result
-    if not isinstance(result, SlowwaveError):
-        raise result
-    if "nights" in result.data:
+    if isinstance(result, SlowwaveError) and "nights" in result.data:
         return {"nights": result.data["nights"], "runs": result.data["runs"]}
-    if "documents" in result.data:
+    if isinstance(result, SlowwaveError) and "documents" in result.data:
         return result.data["documents"]
     raise result
 

@@ -70,11 +70,14 @@ async def record_lost(step: str, runs: Sequence[Mapping[str, Any]], state: State
 
 
 def _message(step: str, verb: str, results: Sequence[ScopeStep], total: int) -> str:
-    named = "; ".join(
-        f"{result.scope} ({(result.error or {}).get('message', result.status)})" for result in results[:NAMED]
-    )
+    named = "; ".join(f"{result.scope} ({_why(result)})" for result in results[:NAMED])
     more = f" and {len(results) - NAMED} more" if len(results) > NAMED else ""
     return f"{step} {verb} in {len(results)} of {total} scopes: {named}{more}"
+
+
+def _why(result: ScopeStep) -> str:
+    message = str((result.error or {}).get("message", ""))
+    return message.splitlines()[0] if message else result.status
 
 
 def _summary(step: str, results: Sequence[ScopeStep]) -> str:
