@@ -31,6 +31,8 @@ MAX_CONTENT = 200_000
 MAX_NAME = 400
 """Characters of what is indexed: a B-tree entry of Postgres holds about 2,700 bytes."""
 MAX_PROPERTY_DEPTH = 64
+LARGEST_NUMBER = 10**100
+"""Python refuses to print an int of thousands of digits; nothing that is remembered needs a hundred."""
 MAX_DIMENSION = 16_000
 """pgvector's own limit."""
 
@@ -75,6 +77,8 @@ def clean_document(value: Any, depth: int = 0) -> Any:
         return [clean_document(item, depth + 1) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         raise PydanticCustomError("finite", "holds a number that is not finite")
+    if isinstance(value, int) and abs(value) >= LARGEST_NUMBER:
+        raise PydanticCustomError("digits", "holds a number with more than 100 digits")
     if value is None or isinstance(value, (bool, int, float)):
         return value
     raise PydanticCustomError("json", f"holds a {type(value).__name__}, which JSON has no form for")

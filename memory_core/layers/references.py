@@ -96,7 +96,7 @@ WITH RECURSIVE pairs AS (
   SELECT v.new_id, v.said_at, o.id, o.external_id, o.recorded_at, v.step + 1
   FROM versions v JOIN memories o ON o.tenant_id = :tenant_id AND o.scope_path = :scope_path
     AND o.superseded_by = v.id AND o.external_id = v.external_id AND o.id <> v.new_id
-  WHERE v.recorded_at > v.said_at AND v.step < 100
+  WHERE CAST(:by_time AS boolean) AND v.recorded_at > v.said_at AND v.step < 100
 ), meant AS (
   SELECT DISTINCT ON (new_id) new_id, said_at, id FROM versions ORDER BY new_id, recorded_at > said_at, step
 ), linked AS (
@@ -150,24 +150,30 @@ async def resolve_references(connection: ScopedConnection, references: Sequence[
                 )
             )
     written = await write_edges(connection, edges)
-    corrected = await correct_memories(connection, corrections)
+    corrected = await correct_memories(connection, corrections, by_time=True)
     return ResolvedReferences(written, corrected, tuple(unresolved))
 
 
-async def correct_memories(connection: ScopedConnection, corrections: dict[UUID, UUID]) -> int:
+async def correct_memories(
+    connection: ScopedConnection, corrections: dict[UUID, UUID], *, by_time: bool = False
+) -> int:
     """Let memories of the scope put others of the scope right: these are superseded with the reason `correction`.
 
     Explicit edges of the corrected memory are copied to the correction; beliefs lose its support.
 
     Args:
         corrections: the correcting row's id to the corrected row's.
+        by_time: of the corrected row's versions, mean the newest that was recorded when the correction was; otherwise
+            the very row that is named.
 
     Returns:
         how many corrections were not applied before.
     """
     if not corrections:
         return 0
-    rows = await connection.rows(_CORRECT, sources=list(corrections), targets=list(corrections.values()))
+    rows = await connection.rows(
+        _CORRECT, sources=list(corrections), targets=list(corrections.values()), by_time=by_time
+    )
     applied = [row for row in rows if row["superseded"]]
     if applied:
         at = max(row["said_at"] for row in applied)
