@@ -46,6 +46,7 @@ class Section:
         glyph: one character, and its stand-in for a terminal that knows ASCII alone.
         columns: names of the items' cells.
         total: how many there were; more than the items where there were many.
+        lead: items that a terminal shows; markdown has them all.
     """
 
     title: str
@@ -53,6 +54,7 @@ class Section:
     columns: tuple[str, ...]
     items: tuple[Item, ...]
     total: int
+    lead: int = 8
 
     @property
     def with_notes(self) -> bool:
@@ -69,8 +71,14 @@ def sections_of(highlights: Mapping[str, Any], *, dry: bool) -> tuple[Section, .
         if group and group.get("total"):
             items = tuple(item for told in group["items"] for item in kind.items(told))
             title = kind.would if dry else kind.title
-            found.append(Section(title, kind.glyph, kind.columns, items, group["total"]))
+            found.append(Section(title, kind.glyph, kind.columns, items, group["total"], kind.lead))
     return tuple(found)
+
+
+def matter(belief: Mapping[str, Any]) -> str:
+    """What a contested belief is about, and its sides: shorter than all that was said about it."""
+    about = [str(belief.get(name) or "").replace("_", " ") for name in ("subject", "predicate", "object")]
+    return "{}, {}: {}".format(*about) if all(about) else str(belief["content"])
 
 
 def _belief(item: Mapping[str, Any]) -> Iterable[Item]:
@@ -80,7 +88,7 @@ def _belief(item: Mapping[str, Any]) -> Iterable[Item]:
 
 def _contested(item: Mapping[str, Any]) -> Iterable[Item]:
     labels = {"supports": "one says", "contradicts": "another says", "superseded": "said before"}
-    yield Item((plain(item["content"], TEXT), "undecided"), (*_rationale(item), *_evidence(item, labels)))
+    yield Item((plain(matter(item), TEXT), "undecided"), (*_rationale(item), *_evidence(item, labels)))
 
 
 def _withdrawn(item: Mapping[str, Any]) -> Iterable[Item]:
@@ -138,7 +146,10 @@ def _flagged(item: Mapping[str, Any]) -> Iterable[Item]:
 def _summarised(item: Mapping[str, Any]) -> Iterable[Item]:
     label = str(item.get("label") or "").removeprefix("META: ")
     members = f"{item.get('member_count') or 0} members" if item["state"] != "retired" else "members are gone"
-    yield Item((plain(label, 60), members, str(item["state"]), plain(item["content"], TEXT)))
+    # A summary begins with its group's name and number of members, which stand beside it.
+    head, _, rest = str(item["content"]).partition(": ")
+    text = rest if rest and head.casefold().startswith(label.casefold()) else item["content"]
+    yield Item((plain(label, 60), members, str(item["state"]), plain(text, SIDE)))
 
 
 def _corrected(item: Mapping[str, Any]) -> Iterable[Item]:
@@ -178,6 +189,7 @@ class _Kind:
     glyph: tuple[str, str]
     columns: tuple[str, ...]
     items: Callable[[Mapping[str, Any]], Iterable[Item]]
+    lead: int = 8
 
 
 _KINDS = (
@@ -230,8 +242,9 @@ _KINDS = (
         ("↑", "^"),
         ("memory", "importance", "used"),
         _strengthened,
+        5,
     ),
-    _Kind("linked", "Linked", "Would be linked", ("↔", "-"), ("memory", "link", "memory", "state"), _linked),
+    _Kind("linked", "Linked", "Would be linked", ("↔", "-"), ("memory", "link", "memory", "state"), _linked, 4),
     _Kind(
         "summarised",
         "Summaries",
@@ -239,6 +252,7 @@ _KINDS = (
         ("≡", "="),
         ("group", "members", "state", "summary"),
         _summarised,
+        5,
     ),
     _Kind("retired", "Retired", "Would be retired", ("↓", "v"), ("memory", "why"), _retired),
 )

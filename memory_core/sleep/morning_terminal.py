@@ -20,9 +20,6 @@ from memory_core.sleep.morning_sections import Item, Section
 if TYPE_CHECKING:
     from memory_core.sleep.morning_report import MorningReport
 
-SHOWN = 8
-"""Items of a section on a terminal; markdown has them all."""
-
 NOTES = 5
 """Lines under an item."""
 
@@ -98,7 +95,7 @@ class _Writer:
         return Group(Text(""), self._text(f"{mark}{title}{number}", "bold"))
 
     def _section(self, section: Section) -> RenderableType:
-        shown = section.items[:SHOWN]
+        shown = section.items[: section.lead]
         body: list[RenderableType]
         if section.with_notes:
             body = [self._with_notes(item) for item in shown]
