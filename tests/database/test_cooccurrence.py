@@ -300,7 +300,7 @@ async def test_preview_equals_the_run_and_undo_is_exact_and_remembered(database:
 async def test_undoing_a_reinforcement_is_exact_and_remembered(database: Database, scope: TenantScope) -> None:
     """The second night's evidence is taken back, the first night's stays."""
     a, b = [await used(database, scope, name, ago(hours=2)) for name in "ab"]
-    await sleep(database, scope, STEP)
+    first = await sleep(database, scope, STEP)
     for memory_id in (a, b):
         await add_access(database, scope, memory_id, NIGHT + timedelta(hours=20))
     before = await state(database, scope)
@@ -311,3 +311,5 @@ async def test_undoing_a_reinforcement_is_exact_and_remembered(database: Databas
     again = await sleep(database, scope, STEP, at=NIGHT + timedelta(days=1))
     assert again.outcome.skipped == {"taken back by a person": 1}
     assert await state(database, scope) == before
+    assert (await undo(database, scope, first, STEP)).refused == ()
+    assert await edges(database, scope) == {}
