@@ -18,6 +18,7 @@ from typing import Any
 
 from memory_core.database.engine import Database
 from memory_core.database.scoped import ScopedConnection
+from memory_core.errors import PermanentError
 from memory_core.models.embedding import EmbeddingProvider, prepared_text
 from memory_core.night.context import embedding_for
 from memory_core.night.demo_store import URL_VARIABLE, DemoStore, fresh_demo_store, questions
@@ -177,9 +178,15 @@ async def _before(store: DemoStore) -> tuple[dict[str, Any], list[dict[str, Any]
     answers: list[dict[str, Any]] = []
     async with Database.open(store.settings) as database:
         for (tenant, asked), file in zip(questions().items(), store.files, strict=True):
-            report = (await import_file(database, provider, file, now=LAST_NIGHT)).to_dict()
+            scope = _scope(tenant, store.settings)
+            report = (await import_file(database, provider, file, now=LAST_NIGHT, scope=scope)).to_dict()
+            if report["rejects"]:
+                first = report["rejects"][0]
+                raise PermanentError(
+                    f"The sample {file.name} was not taken whole: line {first['line']}: {first['reason']}"
+                )
             imported[tenant] = {name: report[name] for name in _IMPORTED}
-            async with database.scoped(_scope(tenant, store.settings)) as connection:
+            async with database.scoped(scope) as connection:
                 for question in asked:
                     found = await _nearest(connection, provider, question["question"])
                     answers.append({"tenant": tenant, **question, "before": _judged(found, question)})

@@ -63,17 +63,17 @@ async def test_the_sample_comes_in_whole_and_again_unchanged(database: Database)
         ("support", "northwind-support", 195, 179, 49, 4),
     ):
         scope = TenantScope.root("tenant", tenant)
-        planned = await load(database, SAMPLE / f"{name}.jsonl", dry_run=True)
+        planned = await load(database, SAMPLE / f"{name}.jsonl", scope=scope, dry_run=True)
         assert await count(database, scope) == 0
-        report = await load(database, SAMPLE / f"{name}.jsonl", batch_size=50)
+        report = await load(database, SAMPLE / f"{name}.jsonl", scope=scope, batch_size=50)
         assert report.complete
         total = report.total()
         assert (total.inserted, total.accesses, total.edges, total.corrections) == (lines, accesses, edges, corrections)
         assert asdict(planned.total()) == asdict(total)
         before = await state(database, scope)
-        again = await load(database, SAMPLE / f"{name}.jsonl", now=ago(days=-3))
+        again = await load(database, SAMPLE / f"{name}.jsonl", scope=scope, now=ago(days=-3))
         assert asdict(again.total()) == {**dict.fromkeys(asdict(total), 0), "unchanged": lines}
-        planned = await load(database, SAMPLE / f"{name}.jsonl", dry_run=True)
+        planned = await load(database, SAMPLE / f"{name}.jsonl", scope=scope, dry_run=True)
         assert asdict(planned.total()) == asdict(again.total())
         assert await state(database, scope) == before
 
