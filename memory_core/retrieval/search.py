@@ -7,7 +7,7 @@ retired is never an answer; with `as_of`, the answer is the one that would have 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -28,15 +28,6 @@ LARGEST_K = 1_000
 _POOL = 4
 _SMALLEST_POOL = 50
 
-_CURRENT = """
-  m.retired_at IS NULL AND m.superseded_reason IS NULL
-  AND (m.expires_at IS NULL OR m.expires_at > CAST(:at AS timestamptz))
-"""
-_CURRENT_THEN = """
-  m.recorded_at <= CAST(:at AS timestamptz) AND (m.retired_at IS NULL OR m.retired_at > CAST(:at AS timestamptz))
-  AND (m.superseded_reason IS NULL OR m.superseded_at > CAST(:at AS timestamptz))
-  AND (m.expires_at IS NULL OR m.expires_at > CAST(:at AS timestamptz))
-"""
 _BELIEVED = "b.status IN ('held', 'contested')"
 # What was superseded, or went stale, later was held until then.
 _BELIEVED_THEN = """
@@ -45,7 +36,24 @@ _BELIEVED_THEN = """
 """
 
 
-def _memories(current: str) -> str:
+def _current(memory: str) -> str:
+    return (
+        f"{memory}.retired_at IS NULL AND {memory}.superseded_reason IS NULL "
+        f"AND ({memory}.expires_at IS NULL OR {memory}.expires_at > CAST(:at AS timestamptz))"
+    )
+
+
+def _current_then(memory: str) -> str:
+    return (
+        f"{memory}.recorded_at <= CAST(:at AS timestamptz) "
+        f"AND ({memory}.retired_at IS NULL OR {memory}.retired_at > CAST(:at AS timestamptz)) "
+        f"AND ({memory}.superseded_reason IS NULL OR {memory}.superseded_at > CAST(:at AS timestamptz)) "
+        f"AND ({memory}.expires_at IS NULL OR {memory}.expires_at > CAST(:at AS timestamptz))"
+    )
+
+
+def _memories(current: Callable[[str], str]) -> str:
+    # A summary made before one of its members gave way would repeat what is no longer so.
     return f"""
 SELECT m.id, m.external_id, m.scope_path, m.layer, m.label, m.content, m.observed_at, s.importance, s.confidence,
        1 - (e.embedding <=> CAST(:vector AS vector)) AS cosine
@@ -53,7 +61,11 @@ FROM memory_embeddings e
 JOIN memories m ON m.tenant_id = e.tenant_id AND m.id = e.memory_id
 LEFT JOIN memory_state s ON s.tenant_id = m.tenant_id AND s.memory_id = m.id
 WHERE e.tenant_id = :tenant_id AND e.scope_path = ANY(:visible_paths) AND m.scope_path = ANY(:visible_paths)
-  AND e.model = :model AND e.aspect = 'content' AND e.dimension = :dimension AND {current}
+  AND e.model = :model AND e.aspect = 'content' AND e.dimension = :dimension AND {current("m")}
+  AND (m.derived_key IS NULL OR NOT EXISTS (
+    SELECT FROM memory_edges g JOIN memories o ON o.tenant_id = g.tenant_id AND o.id = g.target_id
+    WHERE g.tenant_id = :tenant_id AND g.scope_path = ANY(:visible_paths) AND g.source_id = m.id AND g.kind = 'clusters'
+      AND g.status <> 'retired' AND o.scope_path = ANY(:visible_paths) AND NOT ({current("o")})))
 ORDER BY e.embedding <=> CAST(:vector AS vector), m.id LIMIT :pool
 """
 
@@ -92,10 +104,10 @@ WHERE b.tenant_id = :tenant_id AND b.scope_path = ANY(:visible_paths)
 """
 
 
-def _without_vector(current: str) -> str:
+def _without_vector(current: Callable[[str], str]) -> str:
     return f"""
 SELECT count(*) FROM memories m
-WHERE m.tenant_id = :tenant_id AND m.scope_path = ANY(:visible_paths) AND {current}
+WHERE m.tenant_id = :tenant_id AND m.scope_path = ANY(:visible_paths) AND {current("m")}
   AND NOT EXISTS (SELECT FROM memory_embeddings e WHERE e.tenant_id = m.tenant_id AND e.memory_id = m.id
                   AND e.model = :model AND e.aspect = 'content' AND e.dimension = :dimension)
 """
@@ -146,7 +158,7 @@ async def recall(
     async with database.scoped(scope) as connection:
         results = (await _ranked(connection, values, then=as_of is not None))[:k]
         missing = await connection.scalar(
-            _without_vector(_CURRENT if as_of is None else _CURRENT_THEN),
+            _without_vector(_current if as_of is None else _current_then),
             **{name: values[name] for name in ("model", "dimension", "at")},
         )
         recorded = 0
@@ -165,7 +177,7 @@ async def recall(
 
 
 async def _ranked(connection: ScopedConnection, values: Mapping[str, Any], *, then: bool) -> list[dict[str, Any]]:
-    memories = await connection.rows(_memories(_CURRENT_THEN if then else _CURRENT), **values)
+    memories = await connection.rows(_memories(_current_then if then else _current), **values)
     beliefs = await connection.rows(
         _beliefs(_BELIEVED_THEN if then else _BELIEVED),
         **values,

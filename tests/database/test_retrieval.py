@@ -21,7 +21,7 @@ from memory_core.runs.ledger import begin_run
 from memory_core.runs.preview import preview, record_preview
 from memory_core.scope import TenantScope
 from memory_core.sleep.strengthen import STEP
-from tests.builders import NIGHT, add_memory, add_scope, ago
+from tests.builders import NIGHT, add_edge, add_memory, add_scope, ago
 
 EMBEDDING = embedding_provider("hash:64")
 ROW = "tenant_id = :tenant_id AND scope_path = :scope_path"
@@ -72,8 +72,8 @@ async def believe(
         database,
         scope,
         "INSERT INTO harmonic_beliefs (tenant_id, belief_id, scope_path, subject, predicate, object, content, "
-        "confidence, status, valid_from, valid_to, cluster_id, model, rules_version, recorded_at) VALUES (:tenant_id, :id, "
-        ":scope_path, 's', 'p', 'o', :content, 0.6, :status, :at, :valid_to, 'c', 'rules', '1', :at)",
+        "confidence, status, valid_from, valid_to, cluster_id, model, rules_version, recorded_at) VALUES (:tenant_id, "
+        ":id, :scope_path, 's', 'p', 'o', :content, 0.6, :status, :at, :valid_to, 'c', 'rules', '1', :at)",
         id=belief_id,
         content=content,
         status=status,
@@ -182,6 +182,26 @@ async def test_exact_duplicates_are_one_answer(database: Database, scope: Tenant
     await remember(database, scope, "ann drinks  green tea")
     found = await ask(database, scope, "green tea")
     assert len(found["results"]) == 1
+
+
+async def test_a_summary_of_something_outdated_is_no_answer(database: Database, scope: TenantScope) -> None:
+    """A meta-node made before one of its members gave way would repeat what is no longer so."""
+    old = await remember(database, scope, "Ann lives in Leeds")
+    new = await remember(database, scope, "Ann lives in Porto")
+    meta = await remember(database, scope, "PERSON: Ann lives in Leeds", derived_key="meta:PERSON")
+    for member in (old, new):
+        await add_edge(database, scope, meta, member, "CLUSTERS", kind="clusters")
+
+    async def ids() -> set[str]:
+        return {item["id"] for item in (await ask(database, scope, "Ann lives in Leeds", record=False))["results"]}
+
+    assert await ids() == {str(old), str(new), str(meta)}
+    await supersede(database, scope, old, new)
+    assert await ids() == {str(new)}
+    await change(
+        database, scope, f"UPDATE memory_edges SET status = 'retired' WHERE {ROW} AND target_id = :old", old=old
+    )
+    assert await ids() == {str(new), str(meta)}
 
 
 @pytest.mark.parametrize("status", ["superseded", "stale", "retracted"])
