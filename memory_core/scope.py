@@ -31,14 +31,16 @@ class ScopeLevel:
         id: the identifier inside that kind; case- and whitespace-sensitive.
 
     Raises:
-        InvalidScope: a part is blank, padded with white space, longer than 200 characters, or holds a control character.
+        InvalidScope: a part is blank, padded with white space, longer than 200 characters, or holds a control
+            character.
     """
 
     kind: str
     id: str
 
     def __post_init__(self) -> None:
-        for name, value in (("kind", self.kind), ("id", self.id)):
+        given: tuple[tuple[str, Any], ...] = (("kind", self.kind), ("id", self.id))
+        for name, value in given:
             if not isinstance(value, str) or not value.strip():
                 raise InvalidScope(f"The {name} of a scope level is blank.", hint="Give a name, such as org=acme.")
             if value != value.strip():

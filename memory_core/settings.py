@@ -64,7 +64,8 @@ class Settings(BaseSettings):
     model_timeout: float = Field(default=60.0, gt=0, le=3_600, description="Seconds one model call may take.")
     on_model_failure: Literal["defer", "rules"] = Field(
         default="defer",
-        description="What a run does where the configured model fails: leave the work for later, or decide by rules and say so.",
+        description="What a run does where the configured model fails: leave the work for later, "
+        "or decide by rules and say so.",
     )
     model_cache: Literal["live", "replay", "replay-or-live"] = Field(
         default="replay-or-live", description="Whether cached model answers are used, required, or ignored."

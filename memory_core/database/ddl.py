@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 
 from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.schema import CreateIndex, CreateTable, SetColumnComment
 
 from memory_core.database.registry import REGISTRY, TableEntry
@@ -55,6 +56,14 @@ def operator_policies() -> str:
     return "\n".join(lines)
 
 
+def cascade_policy() -> str:
+    """Lets the journal keep what a cascade deletes: Postgres runs that as the tables' owner, whom RLS binds too."""
+    return (
+        f"CREATE POLICY owner_journals ON {SCHEMA}.run_changes FOR INSERT TO {OWNER_ROLE} "
+        "WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true));"
+    )
+
+
 def journal(item: TableEntry) -> str:
     """Triggers that keep the before and after images of what a run changes.
 
@@ -63,16 +72,8 @@ def journal(item: TableEntry) -> str:
     """
     key = ", ".join(f"'{column}', n.{column}" for column in item.key)
     match = " AND ".join(f"n.{column} = o.{column}" for column in ("tenant_id", *item.key))
-
-    def image(side: str) -> str:
-        return " || ".join(
-            f"CASE WHEN o.{column} IS DISTINCT FROM n.{column} THEN jsonb_build_object('{column}', {side}.{column}) ELSE '{{}}'::jsonb END"
-            for column in item.journalled_columns()
-        )
-
-    changes = (
-        f"{SCHEMA}.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)"
-    )
+    changes = f"""{SCHEMA}.run_changes
+      (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)"""
     binding = "current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step')"
     return f"""
 CREATE FUNCTION {SCHEMA}.journal_{item.name}_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
@@ -80,10 +81,12 @@ BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO {changes}
     SELECT tenant_id, scope_path, {binding}, '{item.name}', 'update', row_key, before, after
-    FROM (SELECT n.tenant_id, n.scope_path, jsonb_build_object({key}) AS row_key,
-                 {image("o")} AS before,
-                 {image("n")} AS after
-          FROM old_rows o JOIN new_rows n ON {match}) AS changed
+    FROM (
+      SELECT n.tenant_id, n.scope_path, jsonb_build_object({key}) AS row_key,
+             {_changed_columns(item, "o")} AS before,
+             {_changed_columns(item, "n")} AS after
+      FROM old_rows o JOIN new_rows n ON {match}
+    ) AS changed
     WHERE before <> '{{}}'::jsonb;
   END IF;
   RETURN NULL;
@@ -96,7 +99,8 @@ CREATE FUNCTION {SCHEMA}.journal_{item.name}_delete() RETURNS trigger LANGUAGE p
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO {changes}
-    SELECT n.tenant_id, n.scope_path, {binding}, '{item.name}', 'delete', jsonb_build_object({key}), to_jsonb(n) - 'embedding', NULL
+    SELECT n.tenant_id, n.scope_path, {binding}, '{item.name}', 'delete',
+           jsonb_build_object({key}), to_jsonb(n) - 'embedding', NULL
     FROM old_rows n;
   END IF;
   RETURN NULL;
@@ -107,13 +111,29 @@ CREATE TRIGGER journal_delete AFTER DELETE ON {SCHEMA}.{item.name}
 """
 
 
+def _changed_columns(item: TableEntry, side: str) -> str:
+    """SQL expression: the columns that differ between the rows `o` and `n`, with the values of one side."""
+    parts = []
+    for column in item.journalled_columns():
+        # As documents 1 and 1.0 are equal; as what a person wrote they are not.
+        text = "::text" if isinstance(item.table.columns[column].type, JSONB) else ""
+        differs = f"o.{column}{text} IS DISTINCT FROM n.{column}{text}"
+        parts.append(
+            f"""CASE WHEN {differs}
+               THEN jsonb_build_object('{column}', {side}.{column}) ELSE '{{}}'::jsonb END"""
+        )
+    return "\n             || ".join(parts)
+
+
 MEMORY_VERSION = f"""
 CREATE FUNCTION {SCHEMA}.memories_version() RETURNS trigger LANGUAGE plpgsql AS $version$
 BEGIN
   -- The version tells SHMR that a source changed while a model was thinking; it rises on undo too.
-  IF (NEW.content, NEW.subject, NEW.predicate, NEW.object, NEW.observed_at, NEW.superseded_by, NEW.superseded_by_belief, NEW.retired_at)
+  IF (NEW.content, NEW.subject, NEW.predicate, NEW.object, NEW.observed_at,
+      NEW.superseded_by, NEW.superseded_by_belief, NEW.retired_at)
      IS DISTINCT FROM
-     (OLD.content, OLD.subject, OLD.predicate, OLD.object, OLD.observed_at, OLD.superseded_by, OLD.superseded_by_belief, OLD.retired_at) THEN
+     (OLD.content, OLD.subject, OLD.predicate, OLD.object, OLD.observed_at,
+      OLD.superseded_by, OLD.superseded_by_belief, OLD.retired_at) THEN
     NEW.version := OLD.version + 1;
   ELSE
     NEW.version := OLD.version;
@@ -121,16 +141,19 @@ BEGIN
   NEW.updated_at := clock_timestamp();
   RETURN NEW;
 END $version$;
-CREATE TRIGGER memories_version BEFORE UPDATE ON {SCHEMA}.memories FOR EACH ROW EXECUTE FUNCTION {SCHEMA}.memories_version();
+CREATE TRIGGER memories_version BEFORE UPDATE ON {SCHEMA}.memories
+  FOR EACH ROW EXECUTE FUNCTION {SCHEMA}.memories_version();
 """
 
 ENQUEUE = f"""
 CREATE FUNCTION {SCHEMA}.memories_enqueue() RETURNS trigger LANGUAGE plpgsql AS $enqueue$
 BEGIN
-  -- Every new fact and episode waits for SHMR, whoever wrote it.
-  INSERT INTO {SCHEMA}.harmonize_queue (tenant_id, memory_id, scope_path, enqueued_at)
-  SELECT tenant_id, id, scope_path, recorded_at FROM new_rows
-  WHERE layer IN ('semantic', 'episodic') AND derived_key IS NULL;
+  -- Every new fact and episode waits for SHMR, whoever wrote it; one that an undo brings back is not new.
+  IF coalesce(current_setting('slowwave.restoring', true), '') <> 'on' THEN
+    INSERT INTO {SCHEMA}.harmonize_queue (tenant_id, memory_id, scope_path, enqueued_at)
+    SELECT tenant_id, id, scope_path, recorded_at FROM new_rows
+    WHERE layer IN ('semantic', 'episodic') AND derived_key IS NULL;
+  END IF;
   RETURN NULL;
 END $enqueue$;
 CREATE TRIGGER memories_enqueue AFTER INSERT ON {SCHEMA}.memories
@@ -142,7 +165,12 @@ DECISION_KEY = f"""
 CREATE FUNCTION {SCHEMA}.decision_key(phase text, VARIADIC members text[]) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $key$
   -- Length-prefixed and sorted, so that the same members in any order give the same key and no two sets collide.
-  SELECT encode(sha256(convert_to(phase || ':' || string_agg(octet_length(member) || ':' || member, '' ORDER BY member COLLATE "C"), 'UTF8')), 'hex')
+  SELECT encode(
+           sha256(convert_to(
+             phase || ':' || string_agg(octet_length(member) || ':' || member, '' ORDER BY member COLLATE "C"), 'UTF8'
+           )),
+           'hex'
+         )
   FROM unnest(members) AS member
 $key$;
 """
@@ -160,7 +188,7 @@ def schema() -> str:
             if column.comment:
                 parts.append(f"{SetColumnComment(column).compile(dialect=dialect)};")
     parts += [policies(item) for item in REGISTRY]
-    parts.append(operator_policies())
+    parts += [operator_policies(), cascade_policy()]
     parts += [DECISION_KEY, MEMORY_VERSION, ENQUEUE]
     parts += [journal(item) for item in REGISTRY if item.journalled]
     parts.append(f"GRANT USAGE ON SCHEMA {SCHEMA} TO {APP_ROLE}, {OPERATOR_ROLE};")

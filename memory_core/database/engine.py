@@ -88,7 +88,7 @@ class Database:
 
     @asynccontextmanager
     async def lock_connection(self) -> AsyncIterator[Any]:
-        """One connection of its own in autocommit, whose session-level advisory locks end with it or with its process."""
+        """One connection of its own in autocommit; its session's advisory locks end with it or with its process."""
         with translated_errors():
             async with self.app.connect() as connection:
                 yield await connection.execution_options(isolation_level="AUTOCOMMIT")
@@ -113,6 +113,8 @@ class Database:
                     "role": role,
                     "search_path": "slowwave,public",
                     "timezone": "UTC",
+                    # The journal keeps numbers as text, to the last bit.
+                    "extra_float_digits": "1",
                     "statement_timeout": f"{self.settings.statement_timeout}s",
                     "lock_timeout": f"{self.settings.lock_timeout}s",
                 }.items()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from memory_core.errors import DatabaseUnavailable, MissingRight, SchemaOutdated, SlowwaveError, TransactionConflict
 
@@ -34,7 +35,7 @@ def translated(error: DBAPIError) -> SlowwaveError | None:
             f"The database lacks something Slowwave needs: {detail}.", hint="Run `slowwave setup`.", sqlstate=state
         )
     lost = state is None and isinstance(error, (OperationalError, InterfaceError))
-    if error.connection_invalidated or lost or (state or "").startswith(("08", "57P")):
+    if error.connection_invalidated or lost or (state or "").startswith(("08", "53", "57P")):
         return DatabaseUnavailable(
             f"The connection to the database failed: {detail or error}.",
             hint="`slowwave doctor` says which database is used.",
@@ -53,3 +54,8 @@ def translated_errors() -> Iterator[None]:
         if ours is None:
             raise
         raise ours from error
+    except PoolTimeout as error:
+        raise DatabaseUnavailable(
+            "Every connection of this process is in use.",
+            hint="Raise SLOWWAVE_POOL_SIZE, or lower SLOWWAVE_SCOPES_AT_ONCE.",
+        ) from error

@@ -22,6 +22,24 @@ ROLES = (OWNER_ROLE, APP_ROLE, OPERATOR_ROLE)
 
 _MIGRATION_LOCK = 0x510A7E  # any constant; two set-ups at once take turns
 
+# Roles belong to the cluster; another database's set-up may create the same one at this moment.
+_CREATE_ROLE = """
+DO $$ BEGIN
+  IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{role}') THEN
+    CREATE ROLE {role} NOLOGIN;
+  END IF;
+EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
+END $$
+"""
+
+_GRANT_ROLE = """
+DO $$ BEGIN
+  IF NOT pg_has_role(current_user, '{role}', 'SET') THEN
+    GRANT {role} TO CURRENT_USER WITH SET TRUE, INHERIT TRUE;
+  END IF;
+END $$
+"""
+
 
 def migrate(url: URL) -> str:
     """Create or upgrade the schema; does nothing where it is current. Returns the revision.
@@ -104,7 +122,8 @@ def check_server(connection: Connection) -> None:
     if row is None:
         raise PgvectorMissing(
             "The server has no pgvector extension.",
-            hint="Install pgvector 0.8 or newer on the server (package postgresql-NN-pgvector), or unset SLOWWAVE_DATABASE_URL.",
+            hint="Install pgvector 0.8 or newer on the server (package postgresql-NN-pgvector), "
+            "or unset SLOWWAVE_DATABASE_URL.",
         )
     version = row.extversion or row.default_version
     if tuple(int(part) for part in version.split(".")[:2]) < OLDEST_PGVECTOR:
@@ -120,19 +139,8 @@ def _prepare(connection: Connection) -> None:
     try:
         connection.execute(text("CREATE EXTENSION IF NOT EXISTS vector"))
         for role in ROLES:
-            # Roles belong to the cluster; another database's set-up may create the same one at this moment.
-            connection.execute(
-                text(
-                    f"DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{role}') THEN CREATE ROLE {role} NOLOGIN; END IF; "
-                    "EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$"
-                )
-            )
-            connection.execute(
-                text(
-                    f"DO $$ BEGIN IF NOT pg_has_role(current_user, '{role}', 'SET') THEN "
-                    f"GRANT {role} TO CURRENT_USER WITH SET TRUE, INHERIT TRUE; END IF; END $$"
-                )
-            )
+            connection.execute(text(_CREATE_ROLE.format(role=role)))
+            connection.execute(text(_GRANT_ROLE.format(role=role)))
         connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA} AUTHORIZATION {OWNER_ROLE}"))
         connection.commit()
     except DBAPIError as error:
@@ -140,8 +148,8 @@ def _prepare(connection: Connection) -> None:
         if getattr(error.orig, "sqlstate", None) == "42501":
             raise MissingRight(
                 f"The database role may not prepare the database: {str(error.orig).strip()}.",
-                hint="Run `slowwave setup` once with a role that may CREATE ROLE and create the schema and the extension "
-                f"vector, and then GRANT {', '.join(ROLES)} to the role of SLOWWAVE_DATABASE_URL.",
+                hint="Run `slowwave setup` once with a role that may CREATE ROLE and create the schema and the "
+                f"extension vector, and then GRANT {', '.join(ROLES)} to the role of SLOWWAVE_DATABASE_URL.",
             ) from error
         raise
 

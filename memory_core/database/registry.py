@@ -32,6 +32,7 @@ class TableEntry:
         exported: part of a tenant's export.
         erased: how a person's right to erasure reaches it: with the memory it names, or with the scope.
         retention: `keep`, or `expires` where maintenance may drop old rows.
+        together: groups of columns that say one thing; undo restores a group whole or not at all.
     """
 
     table: Table
@@ -41,6 +42,7 @@ class TableEntry:
     exported: bool = True
     erased: Literal["memory", "scope"] = "scope"
     retention: Literal["keep", "expires"] = "keep"
+    together: tuple[tuple[str, ...], ...] = ()
 
     @property
     def name(self) -> str:
@@ -63,6 +65,12 @@ class TableEntry:
         return tuple(column.name for column in self.table.columns if column.name not in skip)
 
 
+_MEMORY_TOGETHER = (
+    ("retired_at", "retired_reason", "retired_by_run"),
+    ("superseded_by", "superseded_by_belief", "superseded_reason", "superseded_at", "superseded_by_run"),
+    ("content", "content_hash", "subject", "predicate", "object"),
+)
+
 REGISTRY: tuple[TableEntry, ...] = (
     # Parents first: undo deletes what a run created in reverse order.
     TableEntry(tables.tenants, visibility="tenant"),
@@ -71,23 +79,65 @@ REGISTRY: tuple[TableEntry, ...] = (
     TableEntry(tables.run_steps),
     TableEntry(tables.run_changes, exported=False, retention="expires"),
     TableEntry(tables.model_calls, exported=False, retention="expires"),
-    TableEntry(tables.memories, journalled=True, checksummed=True, erased="memory"),
-    TableEntry(tables.memory_state, journalled=True, checksummed=True, erased="memory"),
+    TableEntry(tables.memories, journalled=True, checksummed=True, erased="memory", together=_MEMORY_TOGETHER),
+    TableEntry(
+        tables.memory_state,
+        journalled=True,
+        checksummed=True,
+        erased="memory",
+        together=(("risk_words", "risk_tagged_at", "risk_checked"),),
+    ),
     TableEntry(tables.memory_embeddings, journalled=True, checksummed=True, erased="memory"),
     TableEntry(tables.memory_accesses, journalled=True, erased="memory", retention="expires"),
-    TableEntry(tables.memory_edges, journalled=True, checksummed=True, erased="memory"),
-    TableEntry(tables.pending_connections, journalled=True, retention="expires"),
-    TableEntry(tables.corrections, journalled=True, erased="memory"),
+    TableEntry(
+        tables.memory_edges,
+        journalled=True,
+        checksummed=True,
+        erased="memory",
+        together=(("weight", "evidence_count", "last_evidence_at"),),
+    ),
+    TableEntry(
+        tables.pending_connections,
+        journalled=True,
+        retention="expires",
+        together=(("outcome", "reason", "consumed_by_run"),),
+    ),
+    TableEntry(
+        tables.corrections,
+        journalled=True,
+        erased="memory",
+        together=(("outcome", "reasons", "consumed_by_run"),),
+    ),
     TableEntry(tables.soul_schemas),
-    TableEntry(tables.soul_profiles, journalled=True, checksummed=True),
+    TableEntry(
+        tables.soul_profiles,
+        journalled=True,
+        checksummed=True,
+        together=(("value", "type", "previous", "source", "at", "correction_id"),),
+    ),
     TableEntry(tables.skills, erased="memory"),
     TableEntry(tables.tools),
-    TableEntry(tables.triggers, journalled=True, checksummed=True, erased="memory"),
-    TableEntry(tables.harmonic_beliefs, journalled=True, checksummed=True),
+    TableEntry(
+        tables.triggers, journalled=True, checksummed=True, erased="memory", together=(("state", "resolved_at"),)
+    ),
+    TableEntry(
+        tables.harmonic_beliefs,
+        journalled=True,
+        checksummed=True,
+        together=(("status", "status_reason", "superseded_by_belief", "valid_to"),),
+    ),
     TableEntry(tables.belief_evidence, journalled=True, checksummed=True, erased="memory"),
     TableEntry(tables.belief_embeddings, journalled=True, checksummed=True),
-    TableEntry(tables.harmonize_queue, journalled=True, checksummed=True, erased="memory"),
-    TableEntry(tables.decisions, journalled=True),
+    TableEntry(
+        tables.harmonize_queue,
+        journalled=True,
+        checksummed=True,
+        erased="memory",
+        together=(("enqueued_at", "reason", "harmonized_by_run"),),
+    ),
+    TableEntry(
+        tables.decisions, journalled=True, together=(("verdict", "members", "rules_version", "run_id", "decided_at"),)
+    ),
     TableEntry(tables.memory_resonance_clusters, retention="expires"),
     TableEntry(tables.memory_resonance_log),
 )

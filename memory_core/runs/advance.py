@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from memory_core.database.engine import Database
 from memory_core.database.scoped import RunBinding
 from memory_core.errors import GuardTripped, TransientError
 from memory_core.runs.context import RunContext, Step
-from memory_core.runs.ledger import (
-    describe,
-    finish_run,
-    perform_step,
-    record_failure,
-    record_skip,
-    steps_of,
-)
+from memory_core.runs.documents import describe, stored_json
+from memory_core.runs.ledger import ISOLATION, finish_run, record_failure, record_skip, record_step, steps_of
 from memory_core.runs.outcome import StepOutcome
-from memory_core.runs.undo import take_back
+from memory_core.runs.perform import perform_step
+from memory_core.runs.take_back import take_back
+
+_STANDING = """
+SELECT r.status, s.step
+FROM runs r LEFT JOIN run_steps s ON s.tenant_id = r.tenant_id AND s.run_id = r.id AND s.status <> 'done'
+WHERE r.tenant_id = :tenant_id AND r.id = :run_id
+"""
+
+_LOCK = "SELECT status FROM runs WHERE tenant_id = :tenant_id AND id = CAST(:id AS uuid) FOR UPDATE"
+
+_REFUSE = """
+UPDATE runs SET status = 'refused', error = CAST(:error AS jsonb), finished_at = clock_timestamp()
+WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND id = CAST(:id AS uuid)
+"""
+
+_NOTE_REFUSAL = """
+UPDATE scopes SET last_run_id = CAST(:id AS uuid), last_status = 'refused'
+WHERE tenant_id = :tenant_id AND scope_path = :scope_path
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,41 +81,48 @@ async def advance(database: Database, context: RunContext, steps: Sequence[Step]
 
 
 async def refuse_run(database: Database, context: RunContext, step: str, index: int, error: GuardTripped) -> None:
-    """Take back whatever the run has done, and close it as refused, in one transaction."""
+    """Take back whatever the run has done, say why in the ledger, and close it as refused, in one transaction.
+
+    What could not be taken back, because it was changed meanwhile, is listed in the run's error under `kept`.
+    """
     run = context.run
-    await record_failure(database, context, step, index, error)
     taken_back_by = RunBinding(run.scope.derived_id("refused", str(run.id)), run.as_of, "refuse")
-    async with database.scoped(run.scope, taken_back_by, isolation="REPEATABLE READ") as connection:
-        await take_back(connection, run.id)
-        await connection.execute(
-            "UPDATE runs SET status = 'refused', error = CAST(:error AS jsonb), finished_at = clock_timestamp() "
-            "WHERE tenant_id = :tenant_id AND id = CAST(:refused AS uuid)",
-            error=json.dumps(describe(error), default=str),
-            refused=run.id,
-        )
-        await connection.execute(
-            "UPDATE scopes SET last_run_id = CAST(:refused AS uuid), last_status = 'refused' WHERE tenant_id = :tenant_id AND scope_path = :scope_path",
-            refused=run.id,
-        )
+    async with database.scoped(run.scope, taken_back_by, isolation=ISOLATION) as connection:
+        if await connection.scalar(_LOCK, id=run.id) != "running":
+            return  # another process closed it
+        _, _, kept = await take_back(connection, run.id)
+        why = describe(error) | ({"kept": kept} if kept else {})
+        await record_step(connection, run.id, step, index, "failed", {"error": why}, datetime.now(UTC))
+        await connection.execute(_REFUSE, id=run.id, error=stored_json(why))
+        await connection.execute(_NOTE_REFUSAL, id=run.id)
         await connection.commit()
 
 
-async def close_run(database: Database, context: RunContext, report: Mapping[str, Any]) -> str:
+async def close_run(
+    database: Database, context: RunContext, report: Mapping[str, Any], *, expected: Sequence[str] = ()
+) -> str:
     """Close the run by what its steps came to, and return its status.
 
-    `applied`: every step done; `partial`: some failed; `failed`: none done; `refused`: a guard tripped (already closed).
+    `applied`: every step done; `partial`: some failed, or only parts of one were done; `failed`: nothing done;
+    `refused`: a guard tripped (already closed).
+
+    Args:
+        expected: the names of the run's steps; one of which the ledger knows nothing counts as failed.
     """
     run = context.run
     async with database.scoped(run.scope, run.binding("close")) as connection:
-        current = await connection.scalar(
-            "SELECT status FROM runs WHERE tenant_id = :tenant_id AND id = :run_id FOR UPDATE"
-        )
+        current = await connection.scalar(_LOCK, id=run.id)
         if current != "running":
             return str(current)
-        steps = [item for item in await steps_of(connection, run.id) if ":" not in item["step"]]
-        failed = [item for item in steps if item["status"] != "done"]
-        status = "applied" if not failed else "failed" if len(failed) == len(steps) else "partial"
+        steps = await steps_of(connection, run.id)
+        whole = [item for item in steps if ":" not in item["step"]]
+        failed = [item for item in whole if item["status"] != "done"]
+        missing = sorted(set(expected) - {item["step"] for item in whole})
+        anything = any(item["status"] == "done" for item in steps)
+        status = "applied" if not (failed or missing) else "partial" if anything else "failed"
         error = next((item["outcome"].get("error") for item in failed if "error" in item["outcome"]), None)
+        if error is None and missing:
+            error = {"error": "PermanentError", "message": f"Never done: {', '.join(missing)}.", "hint": ""}
         await finish_run(connection, status, report, error)
         await connection.commit()
     return status
@@ -111,8 +131,5 @@ async def close_run(database: Database, context: RunContext, report: Mapping[str
 async def _standing(database: Database, context: RunContext) -> tuple[str, set[str]]:
     run = context.run
     async with database.scoped(run.scope, run.binding("")) as connection:
-        rows = await connection.rows(
-            "SELECT r.status, s.step FROM runs r LEFT JOIN run_steps s ON s.tenant_id = r.tenant_id AND s.run_id = r.id AND s.status <> 'done' "
-            "WHERE r.tenant_id = :tenant_id AND r.id = :run_id"
-        )
+        rows = await connection.rows(_STANDING)
     return (rows[0]["status"] if rows else "gone"), {row["step"] for row in rows if row["step"]}

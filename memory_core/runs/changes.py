@@ -7,6 +7,7 @@ equals the later real run's.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 from uuid import UUID
 
@@ -17,45 +18,58 @@ _LEFT_OUT = ", ".join(
     f"'{name}'" for name in sorted(WALL_TIME_COLUMNS | NOT_JOURNALLED_COLUMNS | {"tenant_id", "scope_path"})
 )
 
-_CHANGED = """
+_CHANGED = f"""
 WITH columns AS (
   SELECT c.table_name, c.row_key, c.sequence, c.operation, c.step, b.key, b.value AS before, c.after -> b.key AS after
-  FROM run_changes c, jsonb_each(c.before) AS b
+  FROM run_changes c CROSS JOIN LATERAL jsonb_each(c.before) AS b
   WHERE c.tenant_id = :tenant_id AND c.scope_path = :scope_path AND c.run_id = CAST(:id AS uuid)
+    AND b.key <> ALL (ARRAY[{_LEFT_OUT}])
 ), collapsed AS (
-  SELECT table_name, row_key, key, min(sequence) AS sequence,
+  SELECT table_name, row_key, key,
          (array_agg(before ORDER BY sequence))[1] AS before,
          (array_agg(after ORDER BY sequence DESC))[1] AS after,
-         (array_agg(operation ORDER BY sequence DESC))[1] AS operation,
-         array_agg(DISTINCT step) AS steps
+         bool_or(operation = 'delete') AS deleted,
+         jsonb_object_agg(step, true) AS steps
   FROM columns GROUP BY table_name, row_key, key
 )
-SELECT table_name, row_key, (array_agg(operation))[1] AS operation,
+SELECT table_name, row_key,
+       CASE WHEN bool_or(deleted) THEN 'delete' ELSE 'update' END AS operation,
        jsonb_object_agg(key, before) AS before,
-       CASE WHEN bool_and(operation = 'update') THEN jsonb_object_agg(key, after) END AS after,
-       (SELECT array_agg(DISTINCT step ORDER BY step) FROM collapsed AS c, unnest(c.steps) AS step
-        WHERE c.table_name = collapsed.table_name AND c.row_key = collapsed.row_key) AS steps
+       CASE WHEN NOT bool_or(deleted) THEN jsonb_object_agg(key, after) END AS after,
+       (SELECT array_agg(DISTINCT s.step ORDER BY s.step)
+        FROM unnest(array_agg(steps)) AS done(steps)
+        CROSS JOIN LATERAL jsonb_object_keys(done.steps) AS s(step)) AS steps
 FROM collapsed
-WHERE operation = 'delete' OR before IS DISTINCT FROM after
+WHERE deleted OR before IS DISTINCT FROM after
 GROUP BY table_name, row_key
+HAVING NOT coalesce(bool_or(deleted AND key = 'created_by_run' AND before = to_jsonb(CAST(:id AS text))), false)
 ORDER BY table_name, row_key::text
 """
 
 
 def _created(item: TableEntry) -> str:
     key = ", ".join(f"'{column}', {column}" for column in item.key)
-    return (
-        f"SELECT jsonb_build_object({key}) AS row_key, to_jsonb(t) - ARRAY[{_LEFT_OUT}] AS row FROM {item.name} t "
-        f"WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND created_by_run = CAST(:id AS uuid) ORDER BY 1"
-    )
+    return f"""
+SELECT jsonb_build_object({key}) AS row_key, to_jsonb(t) - ARRAY[{_LEFT_OUT}] AS row
+FROM {item.name} t
+WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND created_by_run = CAST(:id AS uuid)
+ORDER BY 1
+"""
 
 
 async def changes_of(connection: ScopedConnection, run_id: UUID) -> dict[str, list[dict[str, Any]]]:
-    """What the run changed and created.
+    """What the run changed and created. A row it created is listed once, as it was left; one it deleted again, never.
 
     Returns:
         `changed`: table, key, operation, before, after, steps; `created`: table, key, row. JSON-able.
     """
+    created = [
+        {"table": item.name, "key": row["row_key"], "row": row["row"]}
+        for item in REGISTRY
+        if item.made_by_runs
+        for row in await connection.rows(_created(item), id=run_id)
+    ]
+    own = {_identity(one["table"], one["key"]) for one in created}
     changed = [
         {
             "table": row["table_name"],
@@ -66,11 +80,10 @@ async def changes_of(connection: ScopedConnection, run_id: UUID) -> dict[str, li
             "steps": row["steps"],
         }
         for row in await connection.rows(_CHANGED, id=run_id)
-    ]
-    created = [
-        {"table": item.name, "key": row["row_key"], "row": row["row"]}
-        for item in REGISTRY
-        if item.made_by_runs
-        for row in await connection.rows(_created(item), id=run_id)
+        if row["operation"] == "delete" or _identity(row["table_name"], row["row_key"]) not in own
     ]
     return {"changed": changed, "created": created}
+
+
+def _identity(table: str, key: dict[str, Any]) -> tuple[str, str]:
+    return table, json.dumps(key, sort_keys=True)

@@ -16,11 +16,15 @@ _LEFT_OUT = sorted(WALL_TIME_COLUMNS | {"version"})
 
 def _query(item: TableEntry) -> str:
     left_out = ", ".join(f"'{name}'" for name in _LEFT_OUT)
-    return (
-        f"SELECT coalesce(encode(sha256(convert_to(string_agg(row, E'\\n' ORDER BY row COLLATE \"C\"), 'UTF8')), 'hex'), '') "
-        f"FROM (SELECT (to_jsonb(t) - ARRAY[{left_out}])::text AS row FROM {item.name} t "
-        f"WHERE tenant_id = :tenant_id AND scope_path = :scope_path) AS rows"
-    )
+    return f"""
+SELECT coalesce(
+         encode(sha256(convert_to(string_agg(row, E'\\n' ORDER BY row COLLATE "C"), 'UTF8')), 'hex'), ''
+       )
+FROM (
+  SELECT (to_jsonb(t) - ARRAY[{left_out}])::text AS row FROM {item.name} t
+  WHERE tenant_id = :tenant_id AND scope_path = :scope_path
+) AS rows
+"""
 
 
 async def checksum(connection: ScopedConnection) -> str:

@@ -26,7 +26,8 @@ class Run:
     """One run over one scope.
 
     Attributes:
-        id: derived from scope, kind, time, parameters and ordinal, so that a resumed, replayed or previewed run has the same one.
+        id: derived from scope, kind, time, parameters and ordinal, so that a resumed, replayed or previewed run has
+            the same one.
         kind: `sleep`, `harmonize`, `nightly` or `undo`.
         as_of: the run's "now".
         parameters: what was asked for; JSON-able.
@@ -102,7 +103,8 @@ class Step:
         parts: names the parts of a step that commits part by part, such as SHMR's clusters.
         write_part: does one part in a transaction of its own; `write` then gets the parts' outcomes as its answer.
         needs: steps that must be done for this one to make sense.
-        undone: SQL that names what a run decided in this step, for `decisions.remember_undone`; empty where nothing is decided.
+        undone: SQL that names what a run decided in this step, for `decisions.remember_undone`; empty where nothing
+            is decided.
     """
 
     name: str

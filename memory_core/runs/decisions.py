@@ -17,12 +17,28 @@ def not_undone(phase: str, *members: str) -> str:
 
     Args:
         phase: the step's name.
-        members: SQL expressions of type text that identify what is decided on: content hashes, relationship names.
+        members: SQL expressions of type text that identify what is decided on, such as content hashes.
     """
-    return (
-        "(CAST(:reconsider AS boolean) OR NOT EXISTS (SELECT FROM decisions d WHERE d.tenant_id = :tenant_id AND d.scope_path = :scope_path "
-        f"AND d.verdict = 'undone' AND d.phase = '{phase}' AND d.decision_key = slowwave.decision_key('{phase}', {', '.join(members)})))"
-    )
+    key = f"slowwave.decision_key('{phase}', {', '.join(members)})"
+    return f"""(CAST(:reconsider AS boolean) OR NOT EXISTS (
+      SELECT FROM decisions d
+      WHERE d.tenant_id = :tenant_id AND d.scope_path = :scope_path AND d.verdict = 'undone' AND d.phase = '{phase}'
+        AND d.decision_key = {key}
+    ))"""
+
+
+def _remember(query: str) -> str:
+    return f"""
+INSERT INTO decisions AS d (tenant_id, scope_path, decision_key, phase, verdict, members, run_id, decided_at,
+                            created_by_run)
+SELECT DISTINCT ON (q.decision_key)
+       CAST(:tenant_id AS text), CAST(:scope_path AS text), q.decision_key, q.phase, 'undone', q.members,
+       CAST(:id AS uuid), CAST(:as_of AS timestamptz), CAST(:run_id AS uuid)
+FROM ({query}) AS q
+ORDER BY q.decision_key
+ON CONFLICT (tenant_id, scope_path, decision_key) DO UPDATE
+SET verdict = 'undone', decided_at = excluded.decided_at, created_by_run = excluded.created_by_run
+"""
 
 
 async def remember_undone(connection: ScopedConnection, run_id: UUID, queries: Sequence[str]) -> int:
@@ -30,20 +46,12 @@ async def remember_undone(connection: ScopedConnection, run_id: UUID, queries: S
 
     Args:
         run_id: the run being undone; the queries' parameter `:id`.
-        queries: one a phase; each selects phase, decision_key and members (a jsonb array of what the key was made from).
+        queries: one a phase; each selects phase, decision_key and members (a jsonb array of what the key is made from).
 
     Returns:
         how many decisions were remembered.
     """
     remembered = 0
     for query in queries:
-        result = await connection.execute(
-            "INSERT INTO decisions AS d (tenant_id, scope_path, decision_key, phase, verdict, members, run_id, decided_at, created_by_run) "
-            "SELECT DISTINCT ON (q.decision_key) CAST(:tenant_id AS text), CAST(:scope_path AS text), q.decision_key, q.phase, 'undone', q.members, "
-            f"CAST(:id AS uuid), CAST(:as_of AS timestamptz), CAST(:run_id AS uuid) FROM ({query}) AS q ORDER BY q.decision_key "
-            "ON CONFLICT (tenant_id, scope_path, decision_key) DO UPDATE "
-            "SET verdict = 'undone', decided_at = excluded.decided_at, created_by_run = excluded.created_by_run",
-            id=run_id,
-        )
-        remembered += result.rowcount
+        remembered += (await connection.execute(_remember(query), id=run_id)).rowcount
     return remembered

@@ -45,11 +45,13 @@ class GuardSettings(BaseModel):
 _COUNTS = f"""
 SELECT count(*) FILTER (WHERE retired_at IS NULL AND superseded_reason IS NULL) AS current,
        count(*) FILTER (WHERE retired_by_run = :run_id) AS retired_now,
-       count(*) FILTER (WHERE retired_by_run IS NOT NULL AND retired_at > CAST(:since AS timestamptz)) AS retired_lately,
+       count(*) FILTER (WHERE retired_by_run IS NOT NULL AND retired_at > CAST(:since AS timestamptz))
+         AS retired_lately,
        count(*) FILTER (WHERE retired_by_run = :run_id OR superseded_by_run = :run_id) AS hidden_now,
-       count(*) FILTER (WHERE retired_at IS NULL AND m.pinned) AS pinned_left,
+       count(*) FILTER (WHERE retired_at IS NULL AND superseded_reason IS NULL AND m.pinned) AS pinned_left,
        count(*) FILTER (WHERE retired_by_run = :run_id AND m.pinned) AS pinned_retired,
-       count(*) FILTER (WHERE retired_at IS NULL AND ({IDENTITY_CONDITION})) AS identity_left,
+       count(*) FILTER (WHERE retired_at IS NULL AND superseded_reason IS NULL AND ({IDENTITY_CONDITION}))
+         AS identity_left,
        count(*) FILTER (WHERE retired_by_run = :run_id AND ({IDENTITY_CONDITION})) AS identity_retired
 FROM memories m
 WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND recorded_at <= :as_of AND derived_key IS NULL

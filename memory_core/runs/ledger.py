@@ -1,9 +1,4 @@
-"""The ledger: begins a run, does each of its steps exactly once, and closes it.
-
-A step's writes and its ledger row commit in one transaction. A step that is tried again after a crash finds its
-committed row and returns it, or does the work once. The run's row is locked for the length of a step's
-transaction, so two processes cannot do the same step at the same time, even where a lock was lost.
-"""
+"""The ledger: begins a run, keeps how each of its steps went, and closes it."""
 
 from __future__ import annotations
 
@@ -14,12 +9,11 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from memory_core.database.engine import Database
 from memory_core.database.scoped import ScopedConnection
-from memory_core.errors import InvalidTime, LaterRunsExist, NotFound, SlowwaveError, TransactionConflict
-from memory_core.runs.context import Run, RunContext, Step
+from memory_core.errors import InvalidInput, InvalidTime, LaterRunsExist, NotFound
+from memory_core.runs.context import Run, RunContext
+from memory_core.runs.documents import describe, stored_json
 from memory_core.runs.outcome import StepOutcome
 from memory_core.scope import TenantScope
 
@@ -27,6 +21,76 @@ ISOLATION = "REPEATABLE READ"
 """A step decides on one snapshot; what changed meanwhile makes it a conflict, which is tried again."""
 
 CONSOLIDATION_KINDS = ("sleep", "harmonize", "nightly")
+
+_KNOWN_SCOPE = "SELECT 1 FROM scopes WHERE tenant_id = :tenant_id AND scope_path = :scope_path"
+
+# A run that says `running` belongs to a dead process, and what it did stays until it is undone.
+_LATER = """
+SELECT id, as_of FROM runs
+WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND NOT dry_run AND kind = ANY(:kinds)
+  AND status IN ('running', 'applied', 'partial', 'interrupted') AND as_of > CAST(:time AS timestamptz)
+ORDER BY as_of DESC, started_at DESC LIMIT 1
+"""
+
+_SAME_REQUEST = """
+SELECT coalesce(max(ordinal) FILTER (WHERE status <> 'running') + 1, 0) AS ordinal,
+       coalesce(bool_or(status = 'running'), false) AS unfinished
+FROM runs
+WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND NOT dry_run
+  AND kind = :kind AND as_of = CAST(:time AS timestamptz) AND parameters_hash = :fingerprint
+"""
+
+# One statement: another request's unfinished run is closed, and ours begins or goes on.
+_BEGIN = """
+WITH closed AS (
+  UPDATE runs SET status = 'interrupted', finished_at = clock_timestamp()
+  WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND status = 'running' AND id <> CAST(:id AS uuid)
+)
+INSERT INTO runs (tenant_id, id, scope_path, kind, as_of, status, ordinal, parameters, parameters_hash, requested_by,
+                  flow_run_id)
+VALUES (:tenant_id, CAST(:id AS uuid), :scope_path, :kind, CAST(:time AS timestamptz), 'running', :ordinal,
+        CAST(:parameters AS jsonb), :fingerprint, :requested_by, :flow_run_id)
+ON CONFLICT (tenant_id, id) DO UPDATE
+SET parameters = excluded.parameters, flow_run_id = coalesce(excluded.flow_run_id, runs.flow_run_id)
+"""
+
+_RUN = """
+SELECT kind, as_of, parameters, dry_run FROM runs
+WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND id = CAST(:id AS uuid)
+"""
+
+_FINISH = """
+UPDATE runs
+SET status = :status, report = CAST(:report AS jsonb), error = CAST(:error AS jsonb), finished_at = clock_timestamp()
+WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND id = :run_id
+"""
+
+# When the scope last slept is counted from the runs, so that an undo moves it back.
+_NOTE_ON_SCOPE = """
+UPDATE scopes
+SET last_run_id = :run_id, last_status = :status, last_slept_at = (
+  SELECT max(r.as_of) FROM runs r
+  WHERE r.tenant_id = :tenant_id AND r.scope_path = :scope_path AND r.kind <> 'undo' AND NOT r.dry_run
+    AND r.status IN ('applied', 'partial')
+)
+WHERE tenant_id = :tenant_id AND scope_path = :scope_path
+"""
+
+_STEPS = """
+SELECT step, status, outcome, started_at, finished_at FROM run_steps
+WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND run_id = CAST(:id AS uuid)
+ORDER BY position, step
+"""
+
+_RECORD = """
+INSERT INTO run_steps (tenant_id, run_id, step, scope_path, position, status, outcome, started_at)
+VALUES (:tenant_id, CAST(:id AS uuid), :step, :scope_path, :position, :status, CAST(:outcome AS jsonb),
+        CAST(:started AS timestamptz))
+ON CONFLICT (tenant_id, run_id, step) DO UPDATE
+SET status = excluded.status, outcome = excluded.outcome, started_at = excluded.started_at,
+    finished_at = clock_timestamp()
+WHERE run_steps.status <> 'done'
+"""
 
 
 def utc(moment: datetime) -> datetime:
@@ -60,36 +124,40 @@ async def begin_run(
 
     Raises:
         InvalidTime: `as_of` is naive.
+        InvalidInput: the kind is unknown.
         NotFound: the scope holds nothing; there is no such tenant here.
-        LaterRunsExist: an applied run of the scope has a later `as_of`.
+        LaterRunsExist: a run of the scope with a later `as_of` was applied, or was begun and never ended.
     """
     as_of = utc(as_of)
+    if kind not in CONSOLIDATION_KINDS:
+        raise InvalidInput(
+            f"There is no run of kind {kind!r}.", hint=f"It is one of: {', '.join(CONSOLIDATION_KINDS)}."
+        )
     asked = dict(parameters or {})
     fingerprint = _fingerprint(asked)
     async with database.scoped(scope) as connection:
-        if (
-            await connection.scalar("SELECT 1 FROM scopes WHERE tenant_id = :tenant_id AND scope_path = :scope_path")
-            is None
-        ):
+        if await connection.scalar(_KNOWN_SCOPE) is None:
             raise NotFound(
                 f"There is no scope {scope} here.",
                 hint="Import its memories first, or see `slowwave status` for those that exist.",
             )
         await _refuse_if_later(connection, as_of)
-        same = await connection.row(
-            "SELECT count(*) FILTER (WHERE status <> 'running') AS finished, "
-            "       count(*) FILTER (WHERE status = 'running') AS unfinished "
-            "FROM runs WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND kind = :kind "
-            "AND as_of = CAST(:time AS timestamptz) AND parameters_hash = :fingerprint AND NOT dry_run",
-            kind=kind,
-            time=as_of,
-            fingerprint=fingerprint,
-        )
+        same = await connection.row(_SAME_REQUEST, kind=kind, time=as_of, fingerprint=fingerprint)
         assert same is not None  # an aggregate without GROUP BY has one row
-        run_id = scope.derived_id("run", kind, as_of.isoformat(), fingerprint, str(same["finished"]))
-        run = Run(run_id, scope, kind, as_of, asked, dry_run, resumed=bool(same["unfinished"]))
+        run_id = scope.derived_id("run", kind, as_of.isoformat(), fingerprint, str(same["ordinal"]))
+        run = Run(run_id, scope, kind, as_of, asked, dry_run, resumed=same["unfinished"])
         if not dry_run:
-            await _insert(connection, run, fingerprint, same["finished"], requested_by, flow_run_id)
+            await connection.execute(
+                _BEGIN,
+                id=run.id,
+                kind=kind,
+                time=as_of,
+                ordinal=same["ordinal"],
+                parameters=stored_json(asked),
+                fingerprint=fingerprint,
+                requested_by=requested_by,
+                flow_run_id=flow_run_id,
+            )
         await connection.commit()
     return run
 
@@ -101,83 +169,43 @@ async def load_run(database: Database, scope: TenantScope, run_id: UUID) -> Run:
         NotFound: the scope has no such run.
     """
     async with database.scoped(scope) as connection:
-        row = await connection.row(
-            "SELECT kind, as_of, parameters, dry_run FROM runs "
-            "WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND id = CAST(:id AS uuid)",
-            id=run_id,
-        )
+        row = await connection.row(_RUN, id=run_id)
     if row is None:
         raise NotFound(f"The scope {scope} has no run {run_id}.")
     return Run(run_id, scope, row["kind"], row["as_of"], row["parameters"], row["dry_run"])
-
-
-async def perform_step(database: Database, context: RunContext, step: Step, position: int) -> StepOutcome:
-    """Do one step of a run exactly once, and return its outcome.
-
-    Raises:
-        TransientError: it may work when tried again; nothing of it is left.
-        SlowwaveError: it failed; nothing of it is left. Record that with `record_failure`.
-    """
-    run = context.run
-    started = datetime.now(UTC)
-    answer: Any = None
-    if step.read is not None and step.call is not None:
-        async with database.scoped(run.scope, run.binding(step.name), isolation=ISOLATION) as connection:
-            done = await committed_outcome(connection, step.name)
-            request = None if done is not None else await step.read(connection, context)
-        if done is not None:
-            return done
-        answer = await step.call(request, context, database)
-    if step.parts is not None:
-        answer = await _perform_parts(database, context, step, position)
-    async with database.scoped(run.scope, run.binding(step.name), isolation=ISOLATION) as connection:
-        await _own_run(connection)
-        done = await committed_outcome(connection, step.name)
-        if done is not None:
-            return done
-        outcome = await step.write(connection, context, answer)
-        await _record(connection, step.name, position, "done", outcome.to_dict(), started)
-        await connection.commit()
-    return outcome
-
-
-async def _perform_parts(database: Database, context: RunContext, step: Step, position: int) -> tuple[StepOutcome, ...]:
-    """Do each part of a step in a transaction of its own; a part that fails fails alone."""
-    assert step.parts is not None and step.write_part is not None
-    run = context.run
-    async with database.scoped(run.scope, run.binding(step.name), isolation=ISOLATION) as connection:
-        parts = await step.parts(connection, context)
-    outcomes = []
-    for part in parts:
-        name = f"{step.name}:{part}"
-        started = datetime.now(UTC)
-        async with database.scoped(run.scope, run.binding(name), isolation=ISOLATION) as connection:
-            await _own_run(connection)
-            outcome = await committed_outcome(connection, name)
-            if outcome is None:
-                outcome = await step.write_part(connection, context, part)
-                await _record(connection, name, position, "done", outcome.to_dict(), started)
-                await connection.commit()
-        outcomes.append(outcome)
-    return tuple(outcomes)
 
 
 async def record_failure(
     database: Database, context: RunContext, step: str, position: int, error: BaseException
 ) -> None:
     """Keep why a step failed; a later attempt may replace it by a success."""
-    async with database.scoped(context.run.scope, context.run.binding(step)) as connection:
-        await _record(connection, step, position, "failed", {"error": describe(error)}, datetime.now(UTC))
-        await connection.commit()
+    await _record_alone(database, context, step, position, "failed", {"error": describe(error)})
 
 
 async def record_skip(database: Database, context: RunContext, step: str, position: int, reason: str) -> None:
     """Keep that a step was left out, and why."""
-    async with database.scoped(context.run.scope, context.run.binding(step)) as connection:
-        await _record(
-            connection, step, position, "skipped", StepOutcome(reason=reason).to_dict(), datetime.now(UTC)
-        )
-        await connection.commit()
+    await _record_alone(database, context, step, position, "skipped", StepOutcome(reason=reason).to_dict())
+
+
+async def record_step(
+    connection: ScopedConnection,
+    run_id: UUID,
+    step: str,
+    position: int,
+    status: str,
+    outcome: Mapping[str, Any],
+    started: datetime,
+) -> None:
+    """Write a step's row in the open transaction; a step that is done stays so. The caller commits."""
+    await connection.execute(
+        _RECORD,
+        id=run_id,
+        step=step,
+        position=position,
+        status=status,
+        outcome=stored_json(outcome),
+        started=started,
+    )
 
 
 async def finish_run(
@@ -185,60 +213,18 @@ async def finish_run(
 ) -> None:
     """Close the run of the open transaction, and note on the scope when it last slept; the caller commits."""
     await connection.execute(
-        "UPDATE runs SET status = :status, report = CAST(:report AS jsonb), error = CAST(:error AS jsonb), finished_at = clock_timestamp() "
-        "WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND id = :run_id",
-        status=status,
-        report=json.dumps(report),
-        error=None if error is None else json.dumps(error),
+        _FINISH, status=status, report=stored_json(report), error=None if error is None else stored_json(error)
     )
-    # Counted from the runs, so that an undo moves it back.
-    await connection.execute(
-        "UPDATE scopes SET last_run_id = :run_id, last_status = :status, "
-        "last_slept_at = (SELECT max(as_of) FROM runs r WHERE r.tenant_id = :tenant_id AND r.scope_path = :scope_path "
-        "AND r.status IN ('applied', 'partial') AND r.kind <> 'undo' AND NOT r.dry_run) "
-        "WHERE tenant_id = :tenant_id AND scope_path = :scope_path",
-        status=status,
-    )
+    await connection.execute(_NOTE_ON_SCOPE, status=status)
 
 
 async def steps_of(connection: ScopedConnection, run_id: UUID) -> list[dict[str, Any]]:
     """The ledger of a run in order: step, status, outcome, started, finished."""
-    rows = await connection.rows(
-        "SELECT step, status, outcome, started_at, finished_at FROM run_steps "
-        "WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND run_id = CAST(:id AS uuid) ORDER BY position, step",
-        id=run_id,
-    )
-    return [dict(row) for row in rows]
-
-
-async def committed_outcome(connection: ScopedConnection, step: str) -> StepOutcome | None:
-    """The outcome of a step that was committed before; None where it was not."""
-    stored = await connection.scalar(
-        "SELECT outcome FROM run_steps WHERE tenant_id = :tenant_id AND run_id = :run_id AND step = :step AND status = 'done'",
-        step=step,
-    )
-    return None if stored is None else StepOutcome.from_dict(stored)
-
-
-def describe(error: BaseException) -> dict[str, Any]:
-    """An error as the ledger keeps it: class, message, hint and data."""
-    if isinstance(error, SlowwaveError):
-        return error.to_dict()
-    if isinstance(error, SQLAlchemyError):
-        # Without the statement and its parameters: they hold memory text.
-        original = getattr(error, "orig", None) or error
-        return {"error": type(original).__name__, "message": str(original).strip(), "hint": ""}
-    return {"error": type(error).__name__, "message": str(error), "hint": ""}
+    return [dict(row) for row in await connection.rows(_STEPS, id=run_id)]
 
 
 async def _refuse_if_later(connection: ScopedConnection, as_of: datetime) -> None:
-    later = await connection.row(
-        "SELECT id, as_of FROM runs WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND NOT dry_run "
-        "AND kind = ANY(:kinds) AND status IN ('applied', 'partial', 'interrupted') AND as_of > CAST(:time AS timestamptz) "
-        "ORDER BY as_of DESC, started_at DESC LIMIT 1",
-        kinds=list(CONSOLIDATION_KINDS),
-        time=as_of,
-    )
+    later = await connection.row(_LATER, kinds=list(CONSOLIDATION_KINDS), time=as_of)
     if later is not None:
         raise LaterRunsExist(
             f"The scope {connection.scope} has already slept as of {later['as_of'].isoformat()} (run {later['id']}), "
@@ -250,54 +236,30 @@ async def _refuse_if_later(connection: ScopedConnection, as_of: datetime) -> Non
         )
 
 
-async def _insert(
-    connection: ScopedConnection, run: Run, fingerprint: str, ordinal: int, requested_by: str, flow_run_id: str | None
+async def _record_alone(
+    database: Database, context: RunContext, step: str, position: int, status: str, outcome: Mapping[str, Any]
 ) -> None:
-    # One statement: another request's unfinished run is closed, and ours begins or goes on.
-    await connection.execute(
-        "WITH closed AS (UPDATE runs SET status = 'interrupted', finished_at = clock_timestamp() "
-        "  WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND status = 'running' AND id <> CAST(:id AS uuid)) "
-        "INSERT INTO runs (tenant_id, id, scope_path, kind, as_of, status, ordinal, parameters, parameters_hash, requested_by, flow_run_id) "
-        "VALUES (:tenant_id, CAST(:id AS uuid), :scope_path, :kind, CAST(:time AS timestamptz), 'running', :ordinal, CAST(:parameters AS jsonb), :fingerprint, "
-        ":requested_by, :flow_run_id) "
-        "ON CONFLICT (tenant_id, id) DO UPDATE SET flow_run_id = coalesce(excluded.flow_run_id, runs.flow_run_id)",
-        id=run.id,
-        kind=run.kind,
-        time=run.as_of,
-        ordinal=ordinal,
-        parameters=json.dumps(dict(run.parameters)),
-        fingerprint=fingerprint,
-        requested_by=requested_by,
-        flow_run_id=flow_run_id,
-    )
-
-
-async def _own_run(connection: ScopedConnection) -> None:
-    status = await connection.scalar("SELECT status FROM runs WHERE tenant_id = :tenant_id AND id = :run_id FOR UPDATE")
-    if status != "running":
-        raise TransactionConflict(
-            f"The run {connection.run.run_id if connection.run else ''} is {status or 'gone'}, so its steps no longer count.",
-            hint="Another process closed it; start the run again.",
-        )
-
-
-async def _record(
-    connection: ScopedConnection, step: str, position: int, status: str, outcome: Mapping[str, Any], started: datetime
-) -> None:
-    await connection.execute(
-        "INSERT INTO run_steps (tenant_id, run_id, step, scope_path, position, status, outcome, started_at) "
-        "VALUES (:tenant_id, :run_id, :step, :scope_path, :position, :status, CAST(:outcome AS jsonb), CAST(:started AS timestamptz)) "
-        "ON CONFLICT (tenant_id, run_id, step) DO UPDATE SET status = excluded.status, outcome = excluded.outcome, "
-        "started_at = excluded.started_at, finished_at = clock_timestamp() WHERE run_steps.status <> 'done'",
-        step=step,
-        position=position,
-        status=status,
-        outcome=json.dumps(outcome, default=str),
-        started=started,
-    )
+    async with database.scoped(context.run.scope, context.run.binding(step)) as connection:
+        await record_step(connection, context.run.id, step, position, status, outcome, datetime.now(UTC))
+        await connection.commit()
 
 
 def _fingerprint(parameters: Mapping[str, Any]) -> str:
     # Accepting or reconsidering is an answer to the same request's refusal, not another request.
     asked = {name: value for name, value in parameters.items() if name not in ("accept", "requested_by")}
     return hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()
+
+
+__all__ = [
+    "CONSOLIDATION_KINDS",
+    "ISOLATION",
+    "begin_run",
+    "describe",
+    "finish_run",
+    "load_run",
+    "record_failure",
+    "record_skip",
+    "record_step",
+    "steps_of",
+    "utc",
+]

@@ -6,20 +6,27 @@ advisory lock when the connection of a killed process closes.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from memory_core.database.engine import Database
 from memory_core.scope import TenantScope
 
-_LOCK = text(
-    "SELECT name, pg_try_advisory_lock(hashtextextended('slowwave:' || name, 0)) AS held FROM unnest(CAST(:names AS text[])) AS name"
-)
-_UNLOCK = text(
-    "SELECT pg_advisory_unlock(hashtextextended('slowwave:' || name, 0)) FROM unnest(CAST(:names AS text[])) AS name"
-)
+_LOCK = text("""
+SELECT name, pg_try_advisory_lock(hashtextextended('slowwave:' || name, 0)) AS held
+FROM unnest(CAST(:names AS text[])) AS name
+""")
+_UNLOCK = text("""
+SELECT pg_advisory_unlock(hashtextextended('slowwave:' || name, 0))
+FROM unnest(CAST(:names AS text[])) AS name
+""")
+
+logger = logging.getLogger(__name__)
 
 
 @asynccontextmanager
@@ -32,4 +39,18 @@ async def held_scopes(database: Database, scopes: Sequence[TenantScope]) -> Asyn
         try:
             yield frozenset(by_name[name] for name in held)
         finally:
-            await connection.execute(_UNLOCK, {"names": held})
+            await _release(connection, held)
+
+
+async def _release(connection: AsyncConnection, names: Sequence[str]) -> None:
+    """Give the locks back; a connection that cannot is closed, which ends them too."""
+    try:
+        await connection.execute(_UNLOCK, {"names": names})
+    except DBAPIError as error:
+        # What the holder did stays true: each step took its run's row, whoever else may have held the scope.
+        reason = str(error.orig).strip().partition("\n")[0]
+        logger.warning("The locks of %d scopes were lost before they were given back: %s", len(names), reason)
+        await connection.invalidate()
+    except BaseException:
+        await connection.invalidate()
+        raise

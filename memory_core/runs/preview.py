@@ -7,19 +7,30 @@ answers are there, the last replay's changes are read as the diff, and it too is
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from memory_core.database.engine import Database
 from memory_core.database.scoped import ScopedConnection
-from memory_core.errors import GuardTripped
+from memory_core.errors import GuardTripped, TransientError
 from memory_core.runs.advance import StepResult
 from memory_core.runs.changes import changes_of
 from memory_core.runs.context import RunContext, Step
-from memory_core.runs.ledger import ISOLATION, describe
+from memory_core.runs.documents import describe, stored_json
+from memory_core.runs.ledger import ISOLATION
 from memory_core.runs.outcome import StepOutcome
+
+Result = TypeVar("Result")
+
+_PREVIEWS = "SELECT count(*) FROM runs WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND dry_run"
+
+_KEEP = """
+INSERT INTO runs (tenant_id, id, scope_path, kind, as_of, status, dry_run, ordinal, parameters, parameters_hash, report,
+                  error, requested_by, finished_at)
+VALUES (:tenant_id, CAST(:id AS uuid), :scope_path, :kind, CAST(:time AS timestamptz), 'previewed', true, :ordinal,
+        CAST(:parameters AS jsonb), '', CAST(:report AS jsonb), CAST(:error AS jsonb), :requested_by, clock_timestamp())
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +39,8 @@ class Preview:
 
     Attributes:
         results: one a step, in order.
-        changes: `changed` and `created` rows as `changes.changes_of` lists them.
+        changes: `changed` and `created` rows as `changes.changes_of` lists them; where a guard would refuse the
+            run, what it refuses.
         refusal: why a guard would refuse the run; None where none would.
         collected: what `collect` read before the rollback; empty where a guard would refuse the run.
     """
@@ -64,15 +76,22 @@ async def preview(
 
     Args:
         collect: reads more of what the steps did, before it is rolled back.
+
+    Raises:
+        TransientError: the database got in the way; it may work when tried again.
     """
     answers: dict[str, Any] = {}
+    unanswered: dict[str, Exception] = {}
     while True:
         async with database.scoped(context.run.scope, context.run.binding(""), isolation=ISOLATION) as connection:
-            found = await _replay(connection, context, steps, answers, collect)
+            found = await _replay(connection, context, steps, answers, unanswered, collect)
         if isinstance(found, Preview):
             return found
         assert found.step.call is not None
-        answers[found.step.name] = await found.step.call(found.request, context, database)
+        try:
+            answers[found.step.name] = await found.step.call(found.request, context, database)
+        except Exception as error:  # the real run's step would fail so, and the run go on
+            unanswered[found.step.name] = error
 
 
 async def record_preview(
@@ -81,21 +100,17 @@ async def record_preview(
     """Keep the preview as a run of its own, whose diff can be shown later. Returns its id."""
     run = context.run
     async with database.scoped(run.scope) as connection:
-        ordinal = await connection.scalar(
-            "SELECT count(*) FROM runs WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND dry_run"
-        )
+        ordinal = await connection.scalar(_PREVIEWS)
         preview_id = run.scope.derived_id("preview", str(run.id), str(ordinal))
         await connection.execute(
-            "INSERT INTO runs (tenant_id, id, scope_path, kind, as_of, status, dry_run, ordinal, parameters, parameters_hash, report, error, "
-            "requested_by, finished_at) VALUES (:tenant_id, CAST(:id AS uuid), :scope_path, :kind, CAST(:time AS timestamptz), 'previewed', true, :ordinal, "
-            "CAST(:parameters AS jsonb), '', CAST(:report AS jsonb), CAST(:error AS jsonb), :requested_by, clock_timestamp())",
+            _KEEP,
             id=preview_id,
             kind=run.kind,
             time=run.as_of,
             ordinal=ordinal,
-            parameters=json.dumps(dict(run.parameters)),
-            report=json.dumps({**report, "diff": found.changes}, default=str),
-            error=None if found.refusal is None else json.dumps(found.refusal, default=str),
+            parameters=stored_json(dict(run.parameters)),
+            report=stored_json({**report, "diff": found.changes}),
+            error=None if found.refusal is None else stored_json(found.refusal),
             requested_by=requested_by,
         )
         await connection.commit()
@@ -107,6 +122,7 @@ async def _replay(
     context: RunContext,
     steps: Sequence[Step],
     answers: dict[str, Any],
+    unanswered: dict[str, Exception],
     collect: Collect | None,
 ) -> Preview | _Question:
     results: list[StepResult] = []
@@ -120,14 +136,18 @@ async def _replay(
             results.append(StepResult(step.name, "skipped", StepOutcome(reason=reason)))
             continue
         try:
-            async with connection.raw.begin_nested():
-                if step.read is not None and step.name not in answers:
-                    return _Question(step, await step.read(connection, context))
-                results.append(StepResult(step.name, "done", await _write(connection, context, step, answers)))
+            if step.name in unanswered:
+                raise unanswered[step.name]
+            if step.read is not None and step.name not in answers:
+                return _Question(step, await _attempt(connection, step.read(connection, context)))
+            results.append(StepResult(step.name, "done", await _write(connection, context, step, answers)))
         except GuardTripped as error:
             results.append(StepResult(step.name, "failed", error=describe(error)))
-            return Preview(tuple(results), {"changed": [], "created": []}, refusal=describe(error))
+            changes = await changes_of(connection, context.run.id)
+            return Preview(tuple(results), changes, refusal=describe(error))
         except Exception as error:  # a real run goes on after a failed step, so its preview does too
+            if isinstance(error, TransientError) and step.name not in unanswered:
+                raise
             failed.add(step.name)
             results.append(StepResult(step.name, "failed", error=describe(error)))
     changes = await changes_of(connection, context.run.id)
@@ -138,9 +158,23 @@ async def _write(connection: ScopedConnection, context: RunContext, step: Step, 
     answer = answers.get(step.name)
     if step.parts is not None and step.write_part is not None:
         outcomes = []
-        for part in await step.parts(connection, context):
+        for part in await _attempt(connection, step.parts(connection, context)):
             await connection.enter_step(f"{step.name}:{part}")
-            outcomes.append(await step.write_part(connection, context, part))
+            outcomes.append(await _attempt(connection, step.write_part(connection, context, part)))
         await connection.enter_step(step.name)
         answer = tuple(outcomes)
-    return await step.write(connection, context, answer)
+    return await _attempt(connection, step.write(connection, context, answer))
+
+
+async def _attempt(connection: ScopedConnection, work: Awaitable[Result]) -> Result:
+    """Do what a real run does in one transaction; where it fails, nothing of it is left."""
+    savepoint = await connection.raw.begin_nested()
+    try:
+        result = await work
+    except GuardTripped:
+        raise  # the preview ends here, and shows what was refused
+    except BaseException:
+        await savepoint.rollback()
+        raise
+    await savepoint.commit()
+    return result

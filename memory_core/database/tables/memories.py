@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgvector.sqlalchemy import Vector  # type: ignore[attr-defined]
+from pgvector.sqlalchemy import Vector
 from sqlalchemy import (
     Boolean,
     CheckConstraint,

@@ -94,7 +94,8 @@ run_changes = Table(
     document("after", nullable=True, default=None),
     PrimaryKeyConstraint("tenant_id", "run_id", "sequence"),
     one_of("operation", "update", "delete"),
-    # Undo asks what was touched later. Not by row_key: equality of jsonb is not leakproof, so no index on it serves a policy.
+    # Undo asks what was touched later. Not by row_key: equality of jsonb is not leakproof, so no index on it serves
+    # a policy.
     Index("ix_run_changes_table", "tenant_id", "scope_path", "table_name", "sequence"),
 )
 

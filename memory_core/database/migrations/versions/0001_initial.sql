@@ -736,19 +736,28 @@ GRANT SELECT ON slowwave.scopes TO slowwave_operator;
 CREATE POLICY operator_reads ON slowwave.runs FOR SELECT TO slowwave_operator USING (true);
 GRANT SELECT (tenant_id, id, scope_path, kind, as_of, status, dry_run, started_at, finished_at) ON slowwave.runs TO slowwave_operator;
 
+CREATE POLICY owner_journals ON slowwave.run_changes FOR INSERT TO slowwave_owner WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true));
+
 CREATE FUNCTION slowwave.decision_key(phase text, VARIADIC members text[]) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $key$
   -- Length-prefixed and sorted, so that the same members in any order give the same key and no two sets collide.
-  SELECT encode(sha256(convert_to(phase || ':' || string_agg(octet_length(member) || ':' || member, '' ORDER BY member COLLATE "C"), 'UTF8')), 'hex')
+  SELECT encode(
+           sha256(convert_to(
+             phase || ':' || string_agg(octet_length(member) || ':' || member, '' ORDER BY member COLLATE "C"), 'UTF8'
+           )),
+           'hex'
+         )
   FROM unnest(members) AS member
 $key$;
 
 CREATE FUNCTION slowwave.memories_version() RETURNS trigger LANGUAGE plpgsql AS $version$
 BEGIN
   -- The version tells SHMR that a source changed while a model was thinking; it rises on undo too.
-  IF (NEW.content, NEW.subject, NEW.predicate, NEW.object, NEW.observed_at, NEW.superseded_by, NEW.superseded_by_belief, NEW.retired_at)
+  IF (NEW.content, NEW.subject, NEW.predicate, NEW.object, NEW.observed_at,
+      NEW.superseded_by, NEW.superseded_by_belief, NEW.retired_at)
      IS DISTINCT FROM
-     (OLD.content, OLD.subject, OLD.predicate, OLD.object, OLD.observed_at, OLD.superseded_by, OLD.superseded_by_belief, OLD.retired_at) THEN
+     (OLD.content, OLD.subject, OLD.predicate, OLD.object, OLD.observed_at,
+      OLD.superseded_by, OLD.superseded_by_belief, OLD.retired_at) THEN
     NEW.version := OLD.version + 1;
   ELSE
     NEW.version := OLD.version;
@@ -756,14 +765,17 @@ BEGIN
   NEW.updated_at := clock_timestamp();
   RETURN NEW;
 END $version$;
-CREATE TRIGGER memories_version BEFORE UPDATE ON slowwave.memories FOR EACH ROW EXECUTE FUNCTION slowwave.memories_version();
+CREATE TRIGGER memories_version BEFORE UPDATE ON slowwave.memories
+  FOR EACH ROW EXECUTE FUNCTION slowwave.memories_version();
 
 CREATE FUNCTION slowwave.memories_enqueue() RETURNS trigger LANGUAGE plpgsql AS $enqueue$
 BEGIN
-  -- Every new fact and episode waits for SHMR, whoever wrote it.
-  INSERT INTO slowwave.harmonize_queue (tenant_id, memory_id, scope_path, enqueued_at)
-  SELECT tenant_id, id, scope_path, recorded_at FROM new_rows
-  WHERE layer IN ('semantic', 'episodic') AND derived_key IS NULL;
+  -- Every new fact and episode waits for SHMR, whoever wrote it; one that an undo brings back is not new.
+  IF coalesce(current_setting('slowwave.restoring', true), '') <> 'on' THEN
+    INSERT INTO slowwave.harmonize_queue (tenant_id, memory_id, scope_path, enqueued_at)
+    SELECT tenant_id, id, scope_path, recorded_at FROM new_rows
+    WHERE layer IN ('semantic', 'episodic') AND derived_key IS NULL;
+  END IF;
   RETURN NULL;
 END $enqueue$;
 CREATE TRIGGER memories_enqueue AFTER INSERT ON slowwave.memories
@@ -773,12 +785,125 @@ CREATE TRIGGER memories_enqueue AFTER INSERT ON slowwave.memories
 CREATE FUNCTION slowwave.journal_memories_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
-    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    INSERT INTO slowwave.run_changes
+      (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
     SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memories', 'update', row_key, before, after
-    FROM (SELECT n.tenant_id, n.scope_path, jsonb_build_object('id', n.id) AS row_key,
-                 CASE WHEN o.layer IS DISTINCT FROM n.layer THEN jsonb_build_object('layer', o.layer) ELSE '{}'::jsonb END || CASE WHEN o.label IS DISTINCT FROM n.label THEN jsonb_build_object('label', o.label) ELSE '{}'::jsonb END || CASE WHEN o.content IS DISTINCT FROM n.content THEN jsonb_build_object('content', o.content) ELSE '{}'::jsonb END || CASE WHEN o.subject IS DISTINCT FROM n.subject THEN jsonb_build_object('subject', o.subject) ELSE '{}'::jsonb END || CASE WHEN o.predicate IS DISTINCT FROM n.predicate THEN jsonb_build_object('predicate', o.predicate) ELSE '{}'::jsonb END || CASE WHEN o.object IS DISTINCT FROM n.object THEN jsonb_build_object('object', o.object) ELSE '{}'::jsonb END || CASE WHEN o.properties IS DISTINCT FROM n.properties THEN jsonb_build_object('properties', o.properties) ELSE '{}'::jsonb END || CASE WHEN o.observed_at IS DISTINCT FROM n.observed_at THEN jsonb_build_object('observed_at', o.observed_at) ELSE '{}'::jsonb END || CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at THEN jsonb_build_object('recorded_at', o.recorded_at) ELSE '{}'::jsonb END || CASE WHEN o.created_at IS DISTINCT FROM n.created_at THEN jsonb_build_object('created_at', o.created_at) ELSE '{}'::jsonb END || CASE WHEN o.last_activity_at IS DISTINCT FROM n.last_activity_at THEN jsonb_build_object('last_activity_at', o.last_activity_at) ELSE '{}'::jsonb END || CASE WHEN o.expires_at IS DISTINCT FROM n.expires_at THEN jsonb_build_object('expires_at', o.expires_at) ELSE '{}'::jsonb END || CASE WHEN o.retired_at IS DISTINCT FROM n.retired_at THEN jsonb_build_object('retired_at', o.retired_at) ELSE '{}'::jsonb END || CASE WHEN o.retired_reason IS DISTINCT FROM n.retired_reason THEN jsonb_build_object('retired_reason', o.retired_reason) ELSE '{}'::jsonb END || CASE WHEN o.retired_by_run IS DISTINCT FROM n.retired_by_run THEN jsonb_build_object('retired_by_run', o.retired_by_run) ELSE '{}'::jsonb END || CASE WHEN o.superseded_by IS DISTINCT FROM n.superseded_by THEN jsonb_build_object('superseded_by', o.superseded_by) ELSE '{}'::jsonb END || CASE WHEN o.superseded_by_belief IS DISTINCT FROM n.superseded_by_belief THEN jsonb_build_object('superseded_by_belief', o.superseded_by_belief) ELSE '{}'::jsonb END || CASE WHEN o.superseded_reason IS DISTINCT FROM n.superseded_reason THEN jsonb_build_object('superseded_reason', o.superseded_reason) ELSE '{}'::jsonb END || CASE WHEN o.superseded_at IS DISTINCT FROM n.superseded_at THEN jsonb_build_object('superseded_at', o.superseded_at) ELSE '{}'::jsonb END || CASE WHEN o.superseded_by_run IS DISTINCT FROM n.superseded_by_run THEN jsonb_build_object('superseded_by_run', o.superseded_by_run) ELSE '{}'::jsonb END || CASE WHEN o.pinned IS DISTINCT FROM n.pinned THEN jsonb_build_object('pinned', o.pinned) ELSE '{}'::jsonb END || CASE WHEN o.source IS DISTINCT FROM n.source THEN jsonb_build_object('source', o.source) ELSE '{}'::jsonb END || CASE WHEN o.external_id IS DISTINCT FROM n.external_id THEN jsonb_build_object('external_id', o.external_id) ELSE '{}'::jsonb END || CASE WHEN o.is_latest IS DISTINCT FROM n.is_latest THEN jsonb_build_object('is_latest', o.is_latest) ELSE '{}'::jsonb END || CASE WHEN o.corrects IS DISTINCT FROM n.corrects THEN jsonb_build_object('corrects', o.corrects) ELSE '{}'::jsonb END || CASE WHEN o.content_hash IS DISTINCT FROM n.content_hash THEN jsonb_build_object('content_hash', o.content_hash) ELSE '{}'::jsonb END || CASE WHEN o.derived_key IS DISTINCT FROM n.derived_key THEN jsonb_build_object('derived_key', o.derived_key) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
-                 CASE WHEN o.layer IS DISTINCT FROM n.layer THEN jsonb_build_object('layer', n.layer) ELSE '{}'::jsonb END || CASE WHEN o.label IS DISTINCT FROM n.label THEN jsonb_build_object('label', n.label) ELSE '{}'::jsonb END || CASE WHEN o.content IS DISTINCT FROM n.content THEN jsonb_build_object('content', n.content) ELSE '{}'::jsonb END || CASE WHEN o.subject IS DISTINCT FROM n.subject THEN jsonb_build_object('subject', n.subject) ELSE '{}'::jsonb END || CASE WHEN o.predicate IS DISTINCT FROM n.predicate THEN jsonb_build_object('predicate', n.predicate) ELSE '{}'::jsonb END || CASE WHEN o.object IS DISTINCT FROM n.object THEN jsonb_build_object('object', n.object) ELSE '{}'::jsonb END || CASE WHEN o.properties IS DISTINCT FROM n.properties THEN jsonb_build_object('properties', n.properties) ELSE '{}'::jsonb END || CASE WHEN o.observed_at IS DISTINCT FROM n.observed_at THEN jsonb_build_object('observed_at', n.observed_at) ELSE '{}'::jsonb END || CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at THEN jsonb_build_object('recorded_at', n.recorded_at) ELSE '{}'::jsonb END || CASE WHEN o.created_at IS DISTINCT FROM n.created_at THEN jsonb_build_object('created_at', n.created_at) ELSE '{}'::jsonb END || CASE WHEN o.last_activity_at IS DISTINCT FROM n.last_activity_at THEN jsonb_build_object('last_activity_at', n.last_activity_at) ELSE '{}'::jsonb END || CASE WHEN o.expires_at IS DISTINCT FROM n.expires_at THEN jsonb_build_object('expires_at', n.expires_at) ELSE '{}'::jsonb END || CASE WHEN o.retired_at IS DISTINCT FROM n.retired_at THEN jsonb_build_object('retired_at', n.retired_at) ELSE '{}'::jsonb END || CASE WHEN o.retired_reason IS DISTINCT FROM n.retired_reason THEN jsonb_build_object('retired_reason', n.retired_reason) ELSE '{}'::jsonb END || CASE WHEN o.retired_by_run IS DISTINCT FROM n.retired_by_run THEN jsonb_build_object('retired_by_run', n.retired_by_run) ELSE '{}'::jsonb END || CASE WHEN o.superseded_by IS DISTINCT FROM n.superseded_by THEN jsonb_build_object('superseded_by', n.superseded_by) ELSE '{}'::jsonb END || CASE WHEN o.superseded_by_belief IS DISTINCT FROM n.superseded_by_belief THEN jsonb_build_object('superseded_by_belief', n.superseded_by_belief) ELSE '{}'::jsonb END || CASE WHEN o.superseded_reason IS DISTINCT FROM n.superseded_reason THEN jsonb_build_object('superseded_reason', n.superseded_reason) ELSE '{}'::jsonb END || CASE WHEN o.superseded_at IS DISTINCT FROM n.superseded_at THEN jsonb_build_object('superseded_at', n.superseded_at) ELSE '{}'::jsonb END || CASE WHEN o.superseded_by_run IS DISTINCT FROM n.superseded_by_run THEN jsonb_build_object('superseded_by_run', n.superseded_by_run) ELSE '{}'::jsonb END || CASE WHEN o.pinned IS DISTINCT FROM n.pinned THEN jsonb_build_object('pinned', n.pinned) ELSE '{}'::jsonb END || CASE WHEN o.source IS DISTINCT FROM n.source THEN jsonb_build_object('source', n.source) ELSE '{}'::jsonb END || CASE WHEN o.external_id IS DISTINCT FROM n.external_id THEN jsonb_build_object('external_id', n.external_id) ELSE '{}'::jsonb END || CASE WHEN o.is_latest IS DISTINCT FROM n.is_latest THEN jsonb_build_object('is_latest', n.is_latest) ELSE '{}'::jsonb END || CASE WHEN o.corrects IS DISTINCT FROM n.corrects THEN jsonb_build_object('corrects', n.corrects) ELSE '{}'::jsonb END || CASE WHEN o.content_hash IS DISTINCT FROM n.content_hash THEN jsonb_build_object('content_hash', n.content_hash) ELSE '{}'::jsonb END || CASE WHEN o.derived_key IS DISTINCT FROM n.derived_key THEN jsonb_build_object('derived_key', n.derived_key) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
-          FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.id = o.id) AS changed
+    FROM (
+      SELECT n.tenant_id, n.scope_path, jsonb_build_object('id', n.id) AS row_key,
+             CASE WHEN o.layer IS DISTINCT FROM n.layer
+               THEN jsonb_build_object('layer', o.layer) ELSE '{}'::jsonb END
+             || CASE WHEN o.label IS DISTINCT FROM n.label
+               THEN jsonb_build_object('label', o.label) ELSE '{}'::jsonb END
+             || CASE WHEN o.content IS DISTINCT FROM n.content
+               THEN jsonb_build_object('content', o.content) ELSE '{}'::jsonb END
+             || CASE WHEN o.subject IS DISTINCT FROM n.subject
+               THEN jsonb_build_object('subject', o.subject) ELSE '{}'::jsonb END
+             || CASE WHEN o.predicate IS DISTINCT FROM n.predicate
+               THEN jsonb_build_object('predicate', o.predicate) ELSE '{}'::jsonb END
+             || CASE WHEN o.object IS DISTINCT FROM n.object
+               THEN jsonb_build_object('object', o.object) ELSE '{}'::jsonb END
+             || CASE WHEN o.properties::text IS DISTINCT FROM n.properties::text
+               THEN jsonb_build_object('properties', o.properties) ELSE '{}'::jsonb END
+             || CASE WHEN o.observed_at IS DISTINCT FROM n.observed_at
+               THEN jsonb_build_object('observed_at', o.observed_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at
+               THEN jsonb_build_object('recorded_at', o.recorded_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.created_at IS DISTINCT FROM n.created_at
+               THEN jsonb_build_object('created_at', o.created_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.last_activity_at IS DISTINCT FROM n.last_activity_at
+               THEN jsonb_build_object('last_activity_at', o.last_activity_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.expires_at IS DISTINCT FROM n.expires_at
+               THEN jsonb_build_object('expires_at', o.expires_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.retired_at IS DISTINCT FROM n.retired_at
+               THEN jsonb_build_object('retired_at', o.retired_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.retired_reason IS DISTINCT FROM n.retired_reason
+               THEN jsonb_build_object('retired_reason', o.retired_reason) ELSE '{}'::jsonb END
+             || CASE WHEN o.retired_by_run IS DISTINCT FROM n.retired_by_run
+               THEN jsonb_build_object('retired_by_run', o.retired_by_run) ELSE '{}'::jsonb END
+             || CASE WHEN o.superseded_by IS DISTINCT FROM n.superseded_by
+               THEN jsonb_build_object('superseded_by', o.superseded_by) ELSE '{}'::jsonb END
+             || CASE WHEN o.superseded_by_belief IS DISTINCT FROM n.superseded_by_belief
+               THEN jsonb_build_object('superseded_by_belief', o.superseded_by_belief) ELSE '{}'::jsonb END
+             || CASE WHEN o.superseded_reason IS DISTINCT FROM n.superseded_reason
+               THEN jsonb_build_object('superseded_reason', o.superseded_reason) ELSE '{}'::jsonb END
+             || CASE WHEN o.superseded_at IS DISTINCT FROM n.superseded_at
+               THEN jsonb_build_object('superseded_at', o.superseded_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.superseded_by_run IS DISTINCT FROM n.superseded_by_run
+               THEN jsonb_build_object('superseded_by_run', o.superseded_by_run) ELSE '{}'::jsonb END
+             || CASE WHEN o.pinned IS DISTINCT FROM n.pinned
+               THEN jsonb_build_object('pinned', o.pinned) ELSE '{}'::jsonb END
+             || CASE WHEN o.source IS DISTINCT FROM n.source
+               THEN jsonb_build_object('source', o.source) ELSE '{}'::jsonb END
+             || CASE WHEN o.external_id IS DISTINCT FROM n.external_id
+               THEN jsonb_build_object('external_id', o.external_id) ELSE '{}'::jsonb END
+             || CASE WHEN o.is_latest IS DISTINCT FROM n.is_latest
+               THEN jsonb_build_object('is_latest', o.is_latest) ELSE '{}'::jsonb END
+             || CASE WHEN o.corrects IS DISTINCT FROM n.corrects
+               THEN jsonb_build_object('corrects', o.corrects) ELSE '{}'::jsonb END
+             || CASE WHEN o.content_hash IS DISTINCT FROM n.content_hash
+               THEN jsonb_build_object('content_hash', o.content_hash) ELSE '{}'::jsonb END
+             || CASE WHEN o.derived_key IS DISTINCT FROM n.derived_key
+               THEN jsonb_build_object('derived_key', o.derived_key) ELSE '{}'::jsonb END
+             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
+               THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
+             CASE WHEN o.layer IS DISTINCT FROM n.layer
+               THEN jsonb_build_object('layer', n.layer) ELSE '{}'::jsonb END
+             || CASE WHEN o.label IS DISTINCT FROM n.label
+               THEN jsonb_build_object('label', n.label) ELSE '{}'::jsonb END
+             || CASE WHEN o.content IS DISTINCT FROM n.content
+               THEN jsonb_build_object('content', n.content) ELSE '{}'::jsonb END
+             || CASE WHEN o.subject IS DISTINCT FROM n.subject
+               THEN jsonb_build_object('subject', n.subject) ELSE '{}'::jsonb END
+             || CASE WHEN o.predicate IS DISTINCT FROM n.predicate
+               THEN jsonb_build_object('predicate', n.predicate) ELSE '{}'::jsonb END
+             || CASE WHEN o.object IS DISTINCT FROM n.object
+               THEN jsonb_build_object('object', n.object) ELSE '{}'::jsonb END
+             || CASE WHEN o.properties::text IS DISTINCT FROM n.properties::text
+               THEN jsonb_build_object('properties', n.properties) ELSE '{}'::jsonb END
+             || CASE WHEN o.observed_at IS DISTINCT FROM n.observed_at
+               THEN jsonb_build_object('observed_at', n.observed_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at
+               THEN jsonb_build_object('recorded_at', n.recorded_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.created_at IS DISTINCT FROM n.created_at
+               THEN jsonb_build_object('created_at', n.created_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.last_activity_at IS DISTINCT FROM n.last_activity_at
+               THEN jsonb_build_object('last_activity_at', n.last_activity_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.expires_at IS DISTINCT FROM n.expires_at
+               THEN jsonb_build_object('expires_at', n.expires_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.retired_at IS DISTINCT FROM n.retired_at
+               THEN jsonb_build_object('retired_at', n.retired_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.retired_reason IS DISTINCT FROM n.retired_reason
+               THEN jsonb_build_object('retired_reason', n.retired_reason) ELSE '{}'::jsonb END
+             || CASE WHEN o.retired_by_run IS DISTINCT FROM n.retired_by_run
+               THEN jsonb_build_object('retired_by_run', n.retired_by_run) ELSE '{}'::jsonb END
+             || CASE WHEN o.superseded_by IS DISTINCT FROM n.superseded_by
+               THEN jsonb_build_object('superseded_by', n.superseded_by) ELSE '{}'::jsonb END
+             || CASE WHEN o.superseded_by_belief IS DISTINCT FROM n.superseded_by_belief
+               THEN jsonb_build_object('superseded_by_belief', n.superseded_by_belief) ELSE '{}'::jsonb END
+             || CASE WHEN o.superseded_reason IS DISTINCT FROM n.superseded_reason
+               THEN jsonb_build_object('superseded_reason', n.superseded_reason) ELSE '{}'::jsonb END
+             || CASE WHEN o.superseded_at IS DISTINCT FROM n.superseded_at
+               THEN jsonb_build_object('superseded_at', n.superseded_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.superseded_by_run IS DISTINCT FROM n.superseded_by_run
+               THEN jsonb_build_object('superseded_by_run', n.superseded_by_run) ELSE '{}'::jsonb END
+             || CASE WHEN o.pinned IS DISTINCT FROM n.pinned
+               THEN jsonb_build_object('pinned', n.pinned) ELSE '{}'::jsonb END
+             || CASE WHEN o.source IS DISTINCT FROM n.source
+               THEN jsonb_build_object('source', n.source) ELSE '{}'::jsonb END
+             || CASE WHEN o.external_id IS DISTINCT FROM n.external_id
+               THEN jsonb_build_object('external_id', n.external_id) ELSE '{}'::jsonb END
+             || CASE WHEN o.is_latest IS DISTINCT FROM n.is_latest
+               THEN jsonb_build_object('is_latest', n.is_latest) ELSE '{}'::jsonb END
+             || CASE WHEN o.corrects IS DISTINCT FROM n.corrects
+               THEN jsonb_build_object('corrects', n.corrects) ELSE '{}'::jsonb END
+             || CASE WHEN o.content_hash IS DISTINCT FROM n.content_hash
+               THEN jsonb_build_object('content_hash', n.content_hash) ELSE '{}'::jsonb END
+             || CASE WHEN o.derived_key IS DISTINCT FROM n.derived_key
+               THEN jsonb_build_object('derived_key', n.derived_key) ELSE '{}'::jsonb END
+             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
+               THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+      FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.id = o.id
+    ) AS changed
     WHERE before <> '{}'::jsonb;
   END IF;
   RETURN NULL;
@@ -790,8 +915,10 @@ CREATE TRIGGER journal_update AFTER UPDATE ON slowwave.memories
 CREATE FUNCTION slowwave.journal_memories_delete() RETURNS trigger LANGUAGE plpgsql AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
-    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memories', 'delete', jsonb_build_object('id', n.id), to_jsonb(n) - 'embedding', NULL
+    INSERT INTO slowwave.run_changes
+      (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memories', 'delete',
+           jsonb_build_object('id', n.id), to_jsonb(n) - 'embedding', NULL
     FROM old_rows n;
   END IF;
   RETURN NULL;
@@ -803,12 +930,49 @@ CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.memories
 CREATE FUNCTION slowwave.journal_memory_state_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
-    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    INSERT INTO slowwave.run_changes
+      (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
     SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_state', 'update', row_key, before, after
-    FROM (SELECT n.tenant_id, n.scope_path, jsonb_build_object('memory_id', n.memory_id) AS row_key,
-                 CASE WHEN o.importance IS DISTINCT FROM n.importance THEN jsonb_build_object('importance', o.importance) ELSE '{}'::jsonb END || CASE WHEN o.confidence IS DISTINCT FROM n.confidence THEN jsonb_build_object('confidence', o.confidence) ELSE '{}'::jsonb END || CASE WHEN o.access_count IS DISTINCT FROM n.access_count THEN jsonb_build_object('access_count', o.access_count) ELSE '{}'::jsonb END || CASE WHEN o.last_access_at IS DISTINCT FROM n.last_access_at THEN jsonb_build_object('last_access_at', o.last_access_at) ELSE '{}'::jsonb END || CASE WHEN o.risk_words IS DISTINCT FROM n.risk_words THEN jsonb_build_object('risk_words', o.risk_words) ELSE '{}'::jsonb END || CASE WHEN o.risk_tagged_at IS DISTINCT FROM n.risk_tagged_at THEN jsonb_build_object('risk_tagged_at', o.risk_tagged_at) ELSE '{}'::jsonb END || CASE WHEN o.risk_checked IS DISTINCT FROM n.risk_checked THEN jsonb_build_object('risk_checked', o.risk_checked) ELSE '{}'::jsonb END || CASE WHEN o.first_night IS DISTINCT FROM n.first_night THEN jsonb_build_object('first_night', o.first_night) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
-                 CASE WHEN o.importance IS DISTINCT FROM n.importance THEN jsonb_build_object('importance', n.importance) ELSE '{}'::jsonb END || CASE WHEN o.confidence IS DISTINCT FROM n.confidence THEN jsonb_build_object('confidence', n.confidence) ELSE '{}'::jsonb END || CASE WHEN o.access_count IS DISTINCT FROM n.access_count THEN jsonb_build_object('access_count', n.access_count) ELSE '{}'::jsonb END || CASE WHEN o.last_access_at IS DISTINCT FROM n.last_access_at THEN jsonb_build_object('last_access_at', n.last_access_at) ELSE '{}'::jsonb END || CASE WHEN o.risk_words IS DISTINCT FROM n.risk_words THEN jsonb_build_object('risk_words', n.risk_words) ELSE '{}'::jsonb END || CASE WHEN o.risk_tagged_at IS DISTINCT FROM n.risk_tagged_at THEN jsonb_build_object('risk_tagged_at', n.risk_tagged_at) ELSE '{}'::jsonb END || CASE WHEN o.risk_checked IS DISTINCT FROM n.risk_checked THEN jsonb_build_object('risk_checked', n.risk_checked) ELSE '{}'::jsonb END || CASE WHEN o.first_night IS DISTINCT FROM n.first_night THEN jsonb_build_object('first_night', n.first_night) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
-          FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.memory_id = o.memory_id) AS changed
+    FROM (
+      SELECT n.tenant_id, n.scope_path, jsonb_build_object('memory_id', n.memory_id) AS row_key,
+             CASE WHEN o.importance IS DISTINCT FROM n.importance
+               THEN jsonb_build_object('importance', o.importance) ELSE '{}'::jsonb END
+             || CASE WHEN o.confidence IS DISTINCT FROM n.confidence
+               THEN jsonb_build_object('confidence', o.confidence) ELSE '{}'::jsonb END
+             || CASE WHEN o.access_count IS DISTINCT FROM n.access_count
+               THEN jsonb_build_object('access_count', o.access_count) ELSE '{}'::jsonb END
+             || CASE WHEN o.last_access_at IS DISTINCT FROM n.last_access_at
+               THEN jsonb_build_object('last_access_at', o.last_access_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.risk_words::text IS DISTINCT FROM n.risk_words::text
+               THEN jsonb_build_object('risk_words', o.risk_words) ELSE '{}'::jsonb END
+             || CASE WHEN o.risk_tagged_at IS DISTINCT FROM n.risk_tagged_at
+               THEN jsonb_build_object('risk_tagged_at', o.risk_tagged_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.risk_checked IS DISTINCT FROM n.risk_checked
+               THEN jsonb_build_object('risk_checked', o.risk_checked) ELSE '{}'::jsonb END
+             || CASE WHEN o.first_night IS DISTINCT FROM n.first_night
+               THEN jsonb_build_object('first_night', o.first_night) ELSE '{}'::jsonb END
+             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
+               THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
+             CASE WHEN o.importance IS DISTINCT FROM n.importance
+               THEN jsonb_build_object('importance', n.importance) ELSE '{}'::jsonb END
+             || CASE WHEN o.confidence IS DISTINCT FROM n.confidence
+               THEN jsonb_build_object('confidence', n.confidence) ELSE '{}'::jsonb END
+             || CASE WHEN o.access_count IS DISTINCT FROM n.access_count
+               THEN jsonb_build_object('access_count', n.access_count) ELSE '{}'::jsonb END
+             || CASE WHEN o.last_access_at IS DISTINCT FROM n.last_access_at
+               THEN jsonb_build_object('last_access_at', n.last_access_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.risk_words::text IS DISTINCT FROM n.risk_words::text
+               THEN jsonb_build_object('risk_words', n.risk_words) ELSE '{}'::jsonb END
+             || CASE WHEN o.risk_tagged_at IS DISTINCT FROM n.risk_tagged_at
+               THEN jsonb_build_object('risk_tagged_at', n.risk_tagged_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.risk_checked IS DISTINCT FROM n.risk_checked
+               THEN jsonb_build_object('risk_checked', n.risk_checked) ELSE '{}'::jsonb END
+             || CASE WHEN o.first_night IS DISTINCT FROM n.first_night
+               THEN jsonb_build_object('first_night', n.first_night) ELSE '{}'::jsonb END
+             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
+               THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+      FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.memory_id = o.memory_id
+    ) AS changed
     WHERE before <> '{}'::jsonb;
   END IF;
   RETURN NULL;
@@ -820,8 +984,10 @@ CREATE TRIGGER journal_update AFTER UPDATE ON slowwave.memory_state
 CREATE FUNCTION slowwave.journal_memory_state_delete() RETURNS trigger LANGUAGE plpgsql AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
-    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_state', 'delete', jsonb_build_object('memory_id', n.memory_id), to_jsonb(n) - 'embedding', NULL
+    INSERT INTO slowwave.run_changes
+      (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_state', 'delete',
+           jsonb_build_object('memory_id', n.memory_id), to_jsonb(n) - 'embedding', NULL
     FROM old_rows n;
   END IF;
   RETURN NULL;
@@ -833,12 +999,21 @@ CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.memory_state
 CREATE FUNCTION slowwave.journal_memory_embeddings_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
-    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    INSERT INTO slowwave.run_changes
+      (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
     SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_embeddings', 'update', row_key, before, after
-    FROM (SELECT n.tenant_id, n.scope_path, jsonb_build_object('memory_id', n.memory_id, 'model', n.model, 'aspect', n.aspect) AS row_key,
-                 CASE WHEN o.dimension IS DISTINCT FROM n.dimension THEN jsonb_build_object('dimension', o.dimension) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
-                 CASE WHEN o.dimension IS DISTINCT FROM n.dimension THEN jsonb_build_object('dimension', n.dimension) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
-          FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.memory_id = o.memory_id AND n.model = o.model AND n.aspect = o.aspect) AS changed
+    FROM (
+      SELECT n.tenant_id, n.scope_path, jsonb_build_object('memory_id', n.memory_id, 'model', n.model, 'aspect', n.aspect) AS row_key,
+             CASE WHEN o.dimension IS DISTINCT FROM n.dimension
+               THEN jsonb_build_object('dimension', o.dimension) ELSE '{}'::jsonb END
+             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
+               THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
+             CASE WHEN o.dimension IS DISTINCT FROM n.dimension
+               THEN jsonb_build_object('dimension', n.dimension) ELSE '{}'::jsonb END
+             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
+               THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+      FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.memory_id = o.memory_id AND n.model = o.model AND n.aspect = o.aspect
+    ) AS changed
     WHERE before <> '{}'::jsonb;
   END IF;
   RETURN NULL;
@@ -850,8 +1025,10 @@ CREATE TRIGGER journal_update AFTER UPDATE ON slowwave.memory_embeddings
 CREATE FUNCTION slowwave.journal_memory_embeddings_delete() RETURNS trigger LANGUAGE plpgsql AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
-    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_embeddings', 'delete', jsonb_build_object('memory_id', n.memory_id, 'model', n.model, 'aspect', n.aspect), to_jsonb(n) - 'embedding', NULL
+    INSERT INTO slowwave.run_changes
+      (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_embeddings', 'delete',
+           jsonb_build_object('memory_id', n.memory_id, 'model', n.model, 'aspect', n.aspect), to_jsonb(n) - 'embedding', NULL
     FROM old_rows n;
   END IF;
   RETURN NULL;
@@ -863,12 +1040,33 @@ CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.memory_embeddings
 CREATE FUNCTION slowwave.journal_memory_accesses_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
-    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    INSERT INTO slowwave.run_changes
+      (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
     SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_accesses', 'update', row_key, before, after
-    FROM (SELECT n.tenant_id, n.scope_path, jsonb_build_object('id', n.id) AS row_key,
-                 CASE WHEN o.memory_id IS DISTINCT FROM n.memory_id THEN jsonb_build_object('memory_id', o.memory_id) ELSE '{}'::jsonb END || CASE WHEN o.kind IS DISTINCT FROM n.kind THEN jsonb_build_object('kind', o.kind) ELSE '{}'::jsonb END || CASE WHEN o.at IS DISTINCT FROM n.at THEN jsonb_build_object('at', o.at) ELSE '{}'::jsonb END || CASE WHEN o.external_id IS DISTINCT FROM n.external_id THEN jsonb_build_object('external_id', o.external_id) ELSE '{}'::jsonb END || CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run THEN jsonb_build_object('consumed_by_run', o.consumed_by_run) ELSE '{}'::jsonb END AS before,
-                 CASE WHEN o.memory_id IS DISTINCT FROM n.memory_id THEN jsonb_build_object('memory_id', n.memory_id) ELSE '{}'::jsonb END || CASE WHEN o.kind IS DISTINCT FROM n.kind THEN jsonb_build_object('kind', n.kind) ELSE '{}'::jsonb END || CASE WHEN o.at IS DISTINCT FROM n.at THEN jsonb_build_object('at', n.at) ELSE '{}'::jsonb END || CASE WHEN o.external_id IS DISTINCT FROM n.external_id THEN jsonb_build_object('external_id', n.external_id) ELSE '{}'::jsonb END || CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run THEN jsonb_build_object('consumed_by_run', n.consumed_by_run) ELSE '{}'::jsonb END AS after
-          FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.id = o.id) AS changed
+    FROM (
+      SELECT n.tenant_id, n.scope_path, jsonb_build_object('id', n.id) AS row_key,
+             CASE WHEN o.memory_id IS DISTINCT FROM n.memory_id
+               THEN jsonb_build_object('memory_id', o.memory_id) ELSE '{}'::jsonb END
+             || CASE WHEN o.kind IS DISTINCT FROM n.kind
+               THEN jsonb_build_object('kind', o.kind) ELSE '{}'::jsonb END
+             || CASE WHEN o.at IS DISTINCT FROM n.at
+               THEN jsonb_build_object('at', o.at) ELSE '{}'::jsonb END
+             || CASE WHEN o.external_id IS DISTINCT FROM n.external_id
+               THEN jsonb_build_object('external_id', o.external_id) ELSE '{}'::jsonb END
+             || CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run
+               THEN jsonb_build_object('consumed_by_run', o.consumed_by_run) ELSE '{}'::jsonb END AS before,
+             CASE WHEN o.memory_id IS DISTINCT FROM n.memory_id
+               THEN jsonb_build_object('memory_id', n.memory_id) ELSE '{}'::jsonb END
+             || CASE WHEN o.kind IS DISTINCT FROM n.kind
+               THEN jsonb_build_object('kind', n.kind) ELSE '{}'::jsonb END
+             || CASE WHEN o.at IS DISTINCT FROM n.at
+               THEN jsonb_build_object('at', n.at) ELSE '{}'::jsonb END
+             || CASE WHEN o.external_id IS DISTINCT FROM n.external_id
+               THEN jsonb_build_object('external_id', n.external_id) ELSE '{}'::jsonb END
+             || CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run
+               THEN jsonb_build_object('consumed_by_run', n.consumed_by_run) ELSE '{}'::jsonb END AS after
+      FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.id = o.id
+    ) AS changed
     WHERE before <> '{}'::jsonb;
   END IF;
   RETURN NULL;
@@ -880,8 +1078,10 @@ CREATE TRIGGER journal_update AFTER UPDATE ON slowwave.memory_accesses
 CREATE FUNCTION slowwave.journal_memory_accesses_delete() RETURNS trigger LANGUAGE plpgsql AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
-    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_accesses', 'delete', jsonb_build_object('id', n.id), to_jsonb(n) - 'embedding', NULL
+    INSERT INTO slowwave.run_changes
+      (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_accesses', 'delete',
+           jsonb_build_object('id', n.id), to_jsonb(n) - 'embedding', NULL
     FROM old_rows n;
   END IF;
   RETURN NULL;
@@ -893,12 +1093,57 @@ CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.memory_accesses
 CREATE FUNCTION slowwave.journal_memory_edges_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
-    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    INSERT INTO slowwave.run_changes
+      (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
     SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_edges', 'update', row_key, before, after
-    FROM (SELECT n.tenant_id, n.scope_path, jsonb_build_object('id', n.id) AS row_key,
-                 CASE WHEN o.source_id IS DISTINCT FROM n.source_id THEN jsonb_build_object('source_id', o.source_id) ELSE '{}'::jsonb END || CASE WHEN o.target_id IS DISTINCT FROM n.target_id THEN jsonb_build_object('target_id', o.target_id) ELSE '{}'::jsonb END || CASE WHEN o.relationship IS DISTINCT FROM n.relationship THEN jsonb_build_object('relationship', o.relationship) ELSE '{}'::jsonb END || CASE WHEN o.kind IS DISTINCT FROM n.kind THEN jsonb_build_object('kind', o.kind) ELSE '{}'::jsonb END || CASE WHEN o.weight IS DISTINCT FROM n.weight THEN jsonb_build_object('weight', o.weight) ELSE '{}'::jsonb END || CASE WHEN o.evidence_count IS DISTINCT FROM n.evidence_count THEN jsonb_build_object('evidence_count', o.evidence_count) ELSE '{}'::jsonb END || CASE WHEN o.last_evidence_at IS DISTINCT FROM n.last_evidence_at THEN jsonb_build_object('last_evidence_at', o.last_evidence_at) ELSE '{}'::jsonb END || CASE WHEN o.status IS DISTINCT FROM n.status THEN jsonb_build_object('status', o.status) ELSE '{}'::jsonb END || CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at THEN jsonb_build_object('recorded_at', o.recorded_at) ELSE '{}'::jsonb END || CASE WHEN o.created_at IS DISTINCT FROM n.created_at THEN jsonb_build_object('created_at', o.created_at) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
-                 CASE WHEN o.source_id IS DISTINCT FROM n.source_id THEN jsonb_build_object('source_id', n.source_id) ELSE '{}'::jsonb END || CASE WHEN o.target_id IS DISTINCT FROM n.target_id THEN jsonb_build_object('target_id', n.target_id) ELSE '{}'::jsonb END || CASE WHEN o.relationship IS DISTINCT FROM n.relationship THEN jsonb_build_object('relationship', n.relationship) ELSE '{}'::jsonb END || CASE WHEN o.kind IS DISTINCT FROM n.kind THEN jsonb_build_object('kind', n.kind) ELSE '{}'::jsonb END || CASE WHEN o.weight IS DISTINCT FROM n.weight THEN jsonb_build_object('weight', n.weight) ELSE '{}'::jsonb END || CASE WHEN o.evidence_count IS DISTINCT FROM n.evidence_count THEN jsonb_build_object('evidence_count', n.evidence_count) ELSE '{}'::jsonb END || CASE WHEN o.last_evidence_at IS DISTINCT FROM n.last_evidence_at THEN jsonb_build_object('last_evidence_at', n.last_evidence_at) ELSE '{}'::jsonb END || CASE WHEN o.status IS DISTINCT FROM n.status THEN jsonb_build_object('status', n.status) ELSE '{}'::jsonb END || CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at THEN jsonb_build_object('recorded_at', n.recorded_at) ELSE '{}'::jsonb END || CASE WHEN o.created_at IS DISTINCT FROM n.created_at THEN jsonb_build_object('created_at', n.created_at) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
-          FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.id = o.id) AS changed
+    FROM (
+      SELECT n.tenant_id, n.scope_path, jsonb_build_object('id', n.id) AS row_key,
+             CASE WHEN o.source_id IS DISTINCT FROM n.source_id
+               THEN jsonb_build_object('source_id', o.source_id) ELSE '{}'::jsonb END
+             || CASE WHEN o.target_id IS DISTINCT FROM n.target_id
+               THEN jsonb_build_object('target_id', o.target_id) ELSE '{}'::jsonb END
+             || CASE WHEN o.relationship IS DISTINCT FROM n.relationship
+               THEN jsonb_build_object('relationship', o.relationship) ELSE '{}'::jsonb END
+             || CASE WHEN o.kind IS DISTINCT FROM n.kind
+               THEN jsonb_build_object('kind', o.kind) ELSE '{}'::jsonb END
+             || CASE WHEN o.weight IS DISTINCT FROM n.weight
+               THEN jsonb_build_object('weight', o.weight) ELSE '{}'::jsonb END
+             || CASE WHEN o.evidence_count IS DISTINCT FROM n.evidence_count
+               THEN jsonb_build_object('evidence_count', o.evidence_count) ELSE '{}'::jsonb END
+             || CASE WHEN o.last_evidence_at IS DISTINCT FROM n.last_evidence_at
+               THEN jsonb_build_object('last_evidence_at', o.last_evidence_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.status IS DISTINCT FROM n.status
+               THEN jsonb_build_object('status', o.status) ELSE '{}'::jsonb END
+             || CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at
+               THEN jsonb_build_object('recorded_at', o.recorded_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.created_at IS DISTINCT FROM n.created_at
+               THEN jsonb_build_object('created_at', o.created_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
+               THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
+             CASE WHEN o.source_id IS DISTINCT FROM n.source_id
+               THEN jsonb_build_object('source_id', n.source_id) ELSE '{}'::jsonb END
+             || CASE WHEN o.target_id IS DISTINCT FROM n.target_id
+               THEN jsonb_build_object('target_id', n.target_id) ELSE '{}'::jsonb END
+             || CASE WHEN o.relationship IS DISTINCT FROM n.relationship
+               THEN jsonb_build_object('relationship', n.relationship) ELSE '{}'::jsonb END
+             || CASE WHEN o.kind IS DISTINCT FROM n.kind
+               THEN jsonb_build_object('kind', n.kind) ELSE '{}'::jsonb END
+             || CASE WHEN o.weight IS DISTINCT FROM n.weight
+               THEN jsonb_build_object('weight', n.weight) ELSE '{}'::jsonb END
+             || CASE WHEN o.evidence_count IS DISTINCT FROM n.evidence_count
+               THEN jsonb_build_object('evidence_count', n.evidence_count) ELSE '{}'::jsonb END
+             || CASE WHEN o.last_evidence_at IS DISTINCT FROM n.last_evidence_at
+               THEN jsonb_build_object('last_evidence_at', n.last_evidence_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.status IS DISTINCT FROM n.status
+               THEN jsonb_build_object('status', n.status) ELSE '{}'::jsonb END
+             || CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at
+               THEN jsonb_build_object('recorded_at', n.recorded_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.created_at IS DISTINCT FROM n.created_at
+               THEN jsonb_build_object('created_at', n.created_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
+               THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+      FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.id = o.id
+    ) AS changed
     WHERE before <> '{}'::jsonb;
   END IF;
   RETURN NULL;
@@ -910,8 +1155,10 @@ CREATE TRIGGER journal_update AFTER UPDATE ON slowwave.memory_edges
 CREATE FUNCTION slowwave.journal_memory_edges_delete() RETURNS trigger LANGUAGE plpgsql AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
-    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_edges', 'delete', jsonb_build_object('id', n.id), to_jsonb(n) - 'embedding', NULL
+    INSERT INTO slowwave.run_changes
+      (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_edges', 'delete',
+           jsonb_build_object('id', n.id), to_jsonb(n) - 'embedding', NULL
     FROM old_rows n;
   END IF;
   RETURN NULL;
@@ -923,12 +1170,49 @@ CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.memory_edges
 CREATE FUNCTION slowwave.journal_pending_connections_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
-    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    INSERT INTO slowwave.run_changes
+      (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
     SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'pending_connections', 'update', row_key, before, after
-    FROM (SELECT n.tenant_id, n.scope_path, jsonb_build_object('id', n.id) AS row_key,
-                 CASE WHEN o.source IS DISTINCT FROM n.source THEN jsonb_build_object('source', o.source) ELSE '{}'::jsonb END || CASE WHEN o.target IS DISTINCT FROM n.target THEN jsonb_build_object('target', o.target) ELSE '{}'::jsonb END || CASE WHEN o.relationship IS DISTINCT FROM n.relationship THEN jsonb_build_object('relationship', o.relationship) ELSE '{}'::jsonb END || CASE WHEN o.status IS DISTINCT FROM n.status THEN jsonb_build_object('status', o.status) ELSE '{}'::jsonb END || CASE WHEN o.at IS DISTINCT FROM n.at THEN jsonb_build_object('at', o.at) ELSE '{}'::jsonb END || CASE WHEN o.outcome IS DISTINCT FROM n.outcome THEN jsonb_build_object('outcome', o.outcome) ELSE '{}'::jsonb END || CASE WHEN o.reason IS DISTINCT FROM n.reason THEN jsonb_build_object('reason', o.reason) ELSE '{}'::jsonb END || CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run THEN jsonb_build_object('consumed_by_run', o.consumed_by_run) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
-                 CASE WHEN o.source IS DISTINCT FROM n.source THEN jsonb_build_object('source', n.source) ELSE '{}'::jsonb END || CASE WHEN o.target IS DISTINCT FROM n.target THEN jsonb_build_object('target', n.target) ELSE '{}'::jsonb END || CASE WHEN o.relationship IS DISTINCT FROM n.relationship THEN jsonb_build_object('relationship', n.relationship) ELSE '{}'::jsonb END || CASE WHEN o.status IS DISTINCT FROM n.status THEN jsonb_build_object('status', n.status) ELSE '{}'::jsonb END || CASE WHEN o.at IS DISTINCT FROM n.at THEN jsonb_build_object('at', n.at) ELSE '{}'::jsonb END || CASE WHEN o.outcome IS DISTINCT FROM n.outcome THEN jsonb_build_object('outcome', n.outcome) ELSE '{}'::jsonb END || CASE WHEN o.reason IS DISTINCT FROM n.reason THEN jsonb_build_object('reason', n.reason) ELSE '{}'::jsonb END || CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run THEN jsonb_build_object('consumed_by_run', n.consumed_by_run) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
-          FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.id = o.id) AS changed
+    FROM (
+      SELECT n.tenant_id, n.scope_path, jsonb_build_object('id', n.id) AS row_key,
+             CASE WHEN o.source IS DISTINCT FROM n.source
+               THEN jsonb_build_object('source', o.source) ELSE '{}'::jsonb END
+             || CASE WHEN o.target IS DISTINCT FROM n.target
+               THEN jsonb_build_object('target', o.target) ELSE '{}'::jsonb END
+             || CASE WHEN o.relationship IS DISTINCT FROM n.relationship
+               THEN jsonb_build_object('relationship', o.relationship) ELSE '{}'::jsonb END
+             || CASE WHEN o.status IS DISTINCT FROM n.status
+               THEN jsonb_build_object('status', o.status) ELSE '{}'::jsonb END
+             || CASE WHEN o.at IS DISTINCT FROM n.at
+               THEN jsonb_build_object('at', o.at) ELSE '{}'::jsonb END
+             || CASE WHEN o.outcome IS DISTINCT FROM n.outcome
+               THEN jsonb_build_object('outcome', o.outcome) ELSE '{}'::jsonb END
+             || CASE WHEN o.reason IS DISTINCT FROM n.reason
+               THEN jsonb_build_object('reason', o.reason) ELSE '{}'::jsonb END
+             || CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run
+               THEN jsonb_build_object('consumed_by_run', o.consumed_by_run) ELSE '{}'::jsonb END
+             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
+               THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
+             CASE WHEN o.source IS DISTINCT FROM n.source
+               THEN jsonb_build_object('source', n.source) ELSE '{}'::jsonb END
+             || CASE WHEN o.target IS DISTINCT FROM n.target
+               THEN jsonb_build_object('target', n.target) ELSE '{}'::jsonb END
+             || CASE WHEN o.relationship IS DISTINCT FROM n.relationship
+               THEN jsonb_build_object('relationship', n.relationship) ELSE '{}'::jsonb END
+             || CASE WHEN o.status IS DISTINCT FROM n.status
+               THEN jsonb_build_object('status', n.status) ELSE '{}'::jsonb END
+             || CASE WHEN o.at IS DISTINCT FROM n.at
+               THEN jsonb_build_object('at', n.at) ELSE '{}'::jsonb END
+             || CASE WHEN o.outcome IS DISTINCT FROM n.outcome
+               THEN jsonb_build_object('outcome', n.outcome) ELSE '{}'::jsonb END
+             || CASE WHEN o.reason IS DISTINCT FROM n.reason
+               THEN jsonb_build_object('reason', n.reason) ELSE '{}'::jsonb END
+             || CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run
+               THEN jsonb_build_object('consumed_by_run', n.consumed_by_run) ELSE '{}'::jsonb END
+             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
+               THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+      FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.id = o.id
+    ) AS changed
     WHERE before <> '{}'::jsonb;
   END IF;
   RETURN NULL;
@@ -940,8 +1224,10 @@ CREATE TRIGGER journal_update AFTER UPDATE ON slowwave.pending_connections
 CREATE FUNCTION slowwave.journal_pending_connections_delete() RETURNS trigger LANGUAGE plpgsql AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
-    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'pending_connections', 'delete', jsonb_build_object('id', n.id), to_jsonb(n) - 'embedding', NULL
+    INSERT INTO slowwave.run_changes
+      (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'pending_connections', 'delete',
+           jsonb_build_object('id', n.id), to_jsonb(n) - 'embedding', NULL
     FROM old_rows n;
   END IF;
   RETURN NULL;
@@ -953,12 +1239,41 @@ CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.pending_connections
 CREATE FUNCTION slowwave.journal_corrections_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
-    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    INSERT INTO slowwave.run_changes
+      (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
     SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'corrections', 'update', row_key, before, after
-    FROM (SELECT n.tenant_id, n.scope_path, jsonb_build_object('id', n.id) AS row_key,
-                 CASE WHEN o.memory_id IS DISTINCT FROM n.memory_id THEN jsonb_build_object('memory_id', o.memory_id) ELSE '{}'::jsonb END || CASE WHEN o.who IS DISTINCT FROM n.who THEN jsonb_build_object('who', o.who) ELSE '{}'::jsonb END || CASE WHEN o.at IS DISTINCT FROM n.at THEN jsonb_build_object('at', o.at) ELSE '{}'::jsonb END || CASE WHEN o.what IS DISTINCT FROM n.what THEN jsonb_build_object('what', o.what) ELSE '{}'::jsonb END || CASE WHEN o.outcome IS DISTINCT FROM n.outcome THEN jsonb_build_object('outcome', o.outcome) ELSE '{}'::jsonb END || CASE WHEN o.reasons IS DISTINCT FROM n.reasons THEN jsonb_build_object('reasons', o.reasons) ELSE '{}'::jsonb END || CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run THEN jsonb_build_object('consumed_by_run', o.consumed_by_run) ELSE '{}'::jsonb END AS before,
-                 CASE WHEN o.memory_id IS DISTINCT FROM n.memory_id THEN jsonb_build_object('memory_id', n.memory_id) ELSE '{}'::jsonb END || CASE WHEN o.who IS DISTINCT FROM n.who THEN jsonb_build_object('who', n.who) ELSE '{}'::jsonb END || CASE WHEN o.at IS DISTINCT FROM n.at THEN jsonb_build_object('at', n.at) ELSE '{}'::jsonb END || CASE WHEN o.what IS DISTINCT FROM n.what THEN jsonb_build_object('what', n.what) ELSE '{}'::jsonb END || CASE WHEN o.outcome IS DISTINCT FROM n.outcome THEN jsonb_build_object('outcome', n.outcome) ELSE '{}'::jsonb END || CASE WHEN o.reasons IS DISTINCT FROM n.reasons THEN jsonb_build_object('reasons', n.reasons) ELSE '{}'::jsonb END || CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run THEN jsonb_build_object('consumed_by_run', n.consumed_by_run) ELSE '{}'::jsonb END AS after
-          FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.id = o.id) AS changed
+    FROM (
+      SELECT n.tenant_id, n.scope_path, jsonb_build_object('id', n.id) AS row_key,
+             CASE WHEN o.memory_id IS DISTINCT FROM n.memory_id
+               THEN jsonb_build_object('memory_id', o.memory_id) ELSE '{}'::jsonb END
+             || CASE WHEN o.who IS DISTINCT FROM n.who
+               THEN jsonb_build_object('who', o.who) ELSE '{}'::jsonb END
+             || CASE WHEN o.at IS DISTINCT FROM n.at
+               THEN jsonb_build_object('at', o.at) ELSE '{}'::jsonb END
+             || CASE WHEN o.what::text IS DISTINCT FROM n.what::text
+               THEN jsonb_build_object('what', o.what) ELSE '{}'::jsonb END
+             || CASE WHEN o.outcome IS DISTINCT FROM n.outcome
+               THEN jsonb_build_object('outcome', o.outcome) ELSE '{}'::jsonb END
+             || CASE WHEN o.reasons::text IS DISTINCT FROM n.reasons::text
+               THEN jsonb_build_object('reasons', o.reasons) ELSE '{}'::jsonb END
+             || CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run
+               THEN jsonb_build_object('consumed_by_run', o.consumed_by_run) ELSE '{}'::jsonb END AS before,
+             CASE WHEN o.memory_id IS DISTINCT FROM n.memory_id
+               THEN jsonb_build_object('memory_id', n.memory_id) ELSE '{}'::jsonb END
+             || CASE WHEN o.who IS DISTINCT FROM n.who
+               THEN jsonb_build_object('who', n.who) ELSE '{}'::jsonb END
+             || CASE WHEN o.at IS DISTINCT FROM n.at
+               THEN jsonb_build_object('at', n.at) ELSE '{}'::jsonb END
+             || CASE WHEN o.what::text IS DISTINCT FROM n.what::text
+               THEN jsonb_build_object('what', n.what) ELSE '{}'::jsonb END
+             || CASE WHEN o.outcome IS DISTINCT FROM n.outcome
+               THEN jsonb_build_object('outcome', n.outcome) ELSE '{}'::jsonb END
+             || CASE WHEN o.reasons::text IS DISTINCT FROM n.reasons::text
+               THEN jsonb_build_object('reasons', n.reasons) ELSE '{}'::jsonb END
+             || CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run
+               THEN jsonb_build_object('consumed_by_run', n.consumed_by_run) ELSE '{}'::jsonb END AS after
+      FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.id = o.id
+    ) AS changed
     WHERE before <> '{}'::jsonb;
   END IF;
   RETURN NULL;
@@ -970,8 +1285,10 @@ CREATE TRIGGER journal_update AFTER UPDATE ON slowwave.corrections
 CREATE FUNCTION slowwave.journal_corrections_delete() RETURNS trigger LANGUAGE plpgsql AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
-    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'corrections', 'delete', jsonb_build_object('id', n.id), to_jsonb(n) - 'embedding', NULL
+    INSERT INTO slowwave.run_changes
+      (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'corrections', 'delete',
+           jsonb_build_object('id', n.id), to_jsonb(n) - 'embedding', NULL
     FROM old_rows n;
   END IF;
   RETURN NULL;
@@ -983,12 +1300,41 @@ CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.corrections
 CREATE FUNCTION slowwave.journal_soul_profiles_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
-    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    INSERT INTO slowwave.run_changes
+      (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
     SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'soul_profiles', 'update', row_key, before, after
-    FROM (SELECT n.tenant_id, n.scope_path, jsonb_build_object('scope_path', n.scope_path, 'field', n.field) AS row_key,
-                 CASE WHEN o.value IS DISTINCT FROM n.value THEN jsonb_build_object('value', o.value) ELSE '{}'::jsonb END || CASE WHEN o.type IS DISTINCT FROM n.type THEN jsonb_build_object('type', o.type) ELSE '{}'::jsonb END || CASE WHEN o.previous IS DISTINCT FROM n.previous THEN jsonb_build_object('previous', o.previous) ELSE '{}'::jsonb END || CASE WHEN o.source IS DISTINCT FROM n.source THEN jsonb_build_object('source', o.source) ELSE '{}'::jsonb END || CASE WHEN o.at IS DISTINCT FROM n.at THEN jsonb_build_object('at', o.at) ELSE '{}'::jsonb END || CASE WHEN o.correction_id IS DISTINCT FROM n.correction_id THEN jsonb_build_object('correction_id', o.correction_id) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
-                 CASE WHEN o.value IS DISTINCT FROM n.value THEN jsonb_build_object('value', n.value) ELSE '{}'::jsonb END || CASE WHEN o.type IS DISTINCT FROM n.type THEN jsonb_build_object('type', n.type) ELSE '{}'::jsonb END || CASE WHEN o.previous IS DISTINCT FROM n.previous THEN jsonb_build_object('previous', n.previous) ELSE '{}'::jsonb END || CASE WHEN o.source IS DISTINCT FROM n.source THEN jsonb_build_object('source', n.source) ELSE '{}'::jsonb END || CASE WHEN o.at IS DISTINCT FROM n.at THEN jsonb_build_object('at', n.at) ELSE '{}'::jsonb END || CASE WHEN o.correction_id IS DISTINCT FROM n.correction_id THEN jsonb_build_object('correction_id', n.correction_id) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
-          FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.scope_path = o.scope_path AND n.field = o.field) AS changed
+    FROM (
+      SELECT n.tenant_id, n.scope_path, jsonb_build_object('scope_path', n.scope_path, 'field', n.field) AS row_key,
+             CASE WHEN o.value::text IS DISTINCT FROM n.value::text
+               THEN jsonb_build_object('value', o.value) ELSE '{}'::jsonb END
+             || CASE WHEN o.type IS DISTINCT FROM n.type
+               THEN jsonb_build_object('type', o.type) ELSE '{}'::jsonb END
+             || CASE WHEN o.previous::text IS DISTINCT FROM n.previous::text
+               THEN jsonb_build_object('previous', o.previous) ELSE '{}'::jsonb END
+             || CASE WHEN o.source IS DISTINCT FROM n.source
+               THEN jsonb_build_object('source', o.source) ELSE '{}'::jsonb END
+             || CASE WHEN o.at IS DISTINCT FROM n.at
+               THEN jsonb_build_object('at', o.at) ELSE '{}'::jsonb END
+             || CASE WHEN o.correction_id IS DISTINCT FROM n.correction_id
+               THEN jsonb_build_object('correction_id', o.correction_id) ELSE '{}'::jsonb END
+             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
+               THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
+             CASE WHEN o.value::text IS DISTINCT FROM n.value::text
+               THEN jsonb_build_object('value', n.value) ELSE '{}'::jsonb END
+             || CASE WHEN o.type IS DISTINCT FROM n.type
+               THEN jsonb_build_object('type', n.type) ELSE '{}'::jsonb END
+             || CASE WHEN o.previous::text IS DISTINCT FROM n.previous::text
+               THEN jsonb_build_object('previous', n.previous) ELSE '{}'::jsonb END
+             || CASE WHEN o.source IS DISTINCT FROM n.source
+               THEN jsonb_build_object('source', n.source) ELSE '{}'::jsonb END
+             || CASE WHEN o.at IS DISTINCT FROM n.at
+               THEN jsonb_build_object('at', n.at) ELSE '{}'::jsonb END
+             || CASE WHEN o.correction_id IS DISTINCT FROM n.correction_id
+               THEN jsonb_build_object('correction_id', n.correction_id) ELSE '{}'::jsonb END
+             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
+               THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+      FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.scope_path = o.scope_path AND n.field = o.field
+    ) AS changed
     WHERE before <> '{}'::jsonb;
   END IF;
   RETURN NULL;
@@ -1000,8 +1346,10 @@ CREATE TRIGGER journal_update AFTER UPDATE ON slowwave.soul_profiles
 CREATE FUNCTION slowwave.journal_soul_profiles_delete() RETURNS trigger LANGUAGE plpgsql AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
-    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'soul_profiles', 'delete', jsonb_build_object('scope_path', n.scope_path, 'field', n.field), to_jsonb(n) - 'embedding', NULL
+    INSERT INTO slowwave.run_changes
+      (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'soul_profiles', 'delete',
+           jsonb_build_object('scope_path', n.scope_path, 'field', n.field), to_jsonb(n) - 'embedding', NULL
     FROM old_rows n;
   END IF;
   RETURN NULL;
@@ -1013,12 +1361,45 @@ CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.soul_profiles
 CREATE FUNCTION slowwave.journal_triggers_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
-    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    INSERT INTO slowwave.run_changes
+      (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
     SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'triggers', 'update', row_key, before, after
-    FROM (SELECT n.tenant_id, n.scope_path, jsonb_build_object('id', n.id) AS row_key,
-                 CASE WHEN o.memory_id IS DISTINCT FROM n.memory_id THEN jsonb_build_object('memory_id', o.memory_id) ELSE '{}'::jsonb END || CASE WHEN o.condition IS DISTINCT FROM n.condition THEN jsonb_build_object('condition', o.condition) ELSE '{}'::jsonb END || CASE WHEN o.due_at IS DISTINCT FROM n.due_at THEN jsonb_build_object('due_at', o.due_at) ELSE '{}'::jsonb END || CASE WHEN o.recurrence IS DISTINCT FROM n.recurrence THEN jsonb_build_object('recurrence', o.recurrence) ELSE '{}'::jsonb END || CASE WHEN o.state IS DISTINCT FROM n.state THEN jsonb_build_object('state', o.state) ELSE '{}'::jsonb END || CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at THEN jsonb_build_object('recorded_at', o.recorded_at) ELSE '{}'::jsonb END || CASE WHEN o.resolved_at IS DISTINCT FROM n.resolved_at THEN jsonb_build_object('resolved_at', o.resolved_at) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
-                 CASE WHEN o.memory_id IS DISTINCT FROM n.memory_id THEN jsonb_build_object('memory_id', n.memory_id) ELSE '{}'::jsonb END || CASE WHEN o.condition IS DISTINCT FROM n.condition THEN jsonb_build_object('condition', n.condition) ELSE '{}'::jsonb END || CASE WHEN o.due_at IS DISTINCT FROM n.due_at THEN jsonb_build_object('due_at', n.due_at) ELSE '{}'::jsonb END || CASE WHEN o.recurrence IS DISTINCT FROM n.recurrence THEN jsonb_build_object('recurrence', n.recurrence) ELSE '{}'::jsonb END || CASE WHEN o.state IS DISTINCT FROM n.state THEN jsonb_build_object('state', n.state) ELSE '{}'::jsonb END || CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at THEN jsonb_build_object('recorded_at', n.recorded_at) ELSE '{}'::jsonb END || CASE WHEN o.resolved_at IS DISTINCT FROM n.resolved_at THEN jsonb_build_object('resolved_at', n.resolved_at) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
-          FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.id = o.id) AS changed
+    FROM (
+      SELECT n.tenant_id, n.scope_path, jsonb_build_object('id', n.id) AS row_key,
+             CASE WHEN o.memory_id IS DISTINCT FROM n.memory_id
+               THEN jsonb_build_object('memory_id', o.memory_id) ELSE '{}'::jsonb END
+             || CASE WHEN o.condition IS DISTINCT FROM n.condition
+               THEN jsonb_build_object('condition', o.condition) ELSE '{}'::jsonb END
+             || CASE WHEN o.due_at IS DISTINCT FROM n.due_at
+               THEN jsonb_build_object('due_at', o.due_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.recurrence IS DISTINCT FROM n.recurrence
+               THEN jsonb_build_object('recurrence', o.recurrence) ELSE '{}'::jsonb END
+             || CASE WHEN o.state IS DISTINCT FROM n.state
+               THEN jsonb_build_object('state', o.state) ELSE '{}'::jsonb END
+             || CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at
+               THEN jsonb_build_object('recorded_at', o.recorded_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.resolved_at IS DISTINCT FROM n.resolved_at
+               THEN jsonb_build_object('resolved_at', o.resolved_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
+               THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
+             CASE WHEN o.memory_id IS DISTINCT FROM n.memory_id
+               THEN jsonb_build_object('memory_id', n.memory_id) ELSE '{}'::jsonb END
+             || CASE WHEN o.condition IS DISTINCT FROM n.condition
+               THEN jsonb_build_object('condition', n.condition) ELSE '{}'::jsonb END
+             || CASE WHEN o.due_at IS DISTINCT FROM n.due_at
+               THEN jsonb_build_object('due_at', n.due_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.recurrence IS DISTINCT FROM n.recurrence
+               THEN jsonb_build_object('recurrence', n.recurrence) ELSE '{}'::jsonb END
+             || CASE WHEN o.state IS DISTINCT FROM n.state
+               THEN jsonb_build_object('state', n.state) ELSE '{}'::jsonb END
+             || CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at
+               THEN jsonb_build_object('recorded_at', n.recorded_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.resolved_at IS DISTINCT FROM n.resolved_at
+               THEN jsonb_build_object('resolved_at', n.resolved_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
+               THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+      FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.id = o.id
+    ) AS changed
     WHERE before <> '{}'::jsonb;
   END IF;
   RETURN NULL;
@@ -1030,8 +1411,10 @@ CREATE TRIGGER journal_update AFTER UPDATE ON slowwave.triggers
 CREATE FUNCTION slowwave.journal_triggers_delete() RETURNS trigger LANGUAGE plpgsql AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
-    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'triggers', 'delete', jsonb_build_object('id', n.id), to_jsonb(n) - 'embedding', NULL
+    INSERT INTO slowwave.run_changes
+      (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'triggers', 'delete',
+           jsonb_build_object('id', n.id), to_jsonb(n) - 'embedding', NULL
     FROM old_rows n;
   END IF;
   RETURN NULL;
@@ -1043,12 +1426,93 @@ CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.triggers
 CREATE FUNCTION slowwave.journal_harmonic_beliefs_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
-    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    INSERT INTO slowwave.run_changes
+      (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
     SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'harmonic_beliefs', 'update', row_key, before, after
-    FROM (SELECT n.tenant_id, n.scope_path, jsonb_build_object('belief_id', n.belief_id) AS row_key,
-                 CASE WHEN o.subject IS DISTINCT FROM n.subject THEN jsonb_build_object('subject', o.subject) ELSE '{}'::jsonb END || CASE WHEN o.predicate IS DISTINCT FROM n.predicate THEN jsonb_build_object('predicate', o.predicate) ELSE '{}'::jsonb END || CASE WHEN o.object IS DISTINCT FROM n.object THEN jsonb_build_object('object', o.object) ELSE '{}'::jsonb END || CASE WHEN o.content IS DISTINCT FROM n.content THEN jsonb_build_object('content', o.content) ELSE '{}'::jsonb END || CASE WHEN o.confidence IS DISTINCT FROM n.confidence THEN jsonb_build_object('confidence', o.confidence) ELSE '{}'::jsonb END || CASE WHEN o.provenance IS DISTINCT FROM n.provenance THEN jsonb_build_object('provenance', o.provenance) ELSE '{}'::jsonb END || CASE WHEN o.status IS DISTINCT FROM n.status THEN jsonb_build_object('status', o.status) ELSE '{}'::jsonb END || CASE WHEN o.status_reason IS DISTINCT FROM n.status_reason THEN jsonb_build_object('status_reason', o.status_reason) ELSE '{}'::jsonb END || CASE WHEN o.valid_from IS DISTINCT FROM n.valid_from THEN jsonb_build_object('valid_from', o.valid_from) ELSE '{}'::jsonb END || CASE WHEN o.valid_to IS DISTINCT FROM n.valid_to THEN jsonb_build_object('valid_to', o.valid_to) ELSE '{}'::jsonb END || CASE WHEN o.superseded_by_belief IS DISTINCT FROM n.superseded_by_belief THEN jsonb_build_object('superseded_by_belief', o.superseded_by_belief) ELSE '{}'::jsonb END || CASE WHEN o.cluster_id IS DISTINCT FROM n.cluster_id THEN jsonb_build_object('cluster_id', o.cluster_id) ELSE '{}'::jsonb END || CASE WHEN o.iteration IS DISTINCT FROM n.iteration THEN jsonb_build_object('iteration', o.iteration) ELSE '{}'::jsonb END || CASE WHEN o.model IS DISTINCT FROM n.model THEN jsonb_build_object('model', o.model) ELSE '{}'::jsonb END || CASE WHEN o.rules_version IS DISTINCT FROM n.rules_version THEN jsonb_build_object('rules_version', o.rules_version) ELSE '{}'::jsonb END || CASE WHEN o.model_call_key IS DISTINCT FROM n.model_call_key THEN jsonb_build_object('model_call_key', o.model_call_key) ELSE '{}'::jsonb END || CASE WHEN o.rationale IS DISTINCT FROM n.rationale THEN jsonb_build_object('rationale', o.rationale) ELSE '{}'::jsonb END || CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at THEN jsonb_build_object('recorded_at', o.recorded_at) ELSE '{}'::jsonb END || CASE WHEN o.created_at IS DISTINCT FROM n.created_at THEN jsonb_build_object('created_at', o.created_at) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
-                 CASE WHEN o.subject IS DISTINCT FROM n.subject THEN jsonb_build_object('subject', n.subject) ELSE '{}'::jsonb END || CASE WHEN o.predicate IS DISTINCT FROM n.predicate THEN jsonb_build_object('predicate', n.predicate) ELSE '{}'::jsonb END || CASE WHEN o.object IS DISTINCT FROM n.object THEN jsonb_build_object('object', n.object) ELSE '{}'::jsonb END || CASE WHEN o.content IS DISTINCT FROM n.content THEN jsonb_build_object('content', n.content) ELSE '{}'::jsonb END || CASE WHEN o.confidence IS DISTINCT FROM n.confidence THEN jsonb_build_object('confidence', n.confidence) ELSE '{}'::jsonb END || CASE WHEN o.provenance IS DISTINCT FROM n.provenance THEN jsonb_build_object('provenance', n.provenance) ELSE '{}'::jsonb END || CASE WHEN o.status IS DISTINCT FROM n.status THEN jsonb_build_object('status', n.status) ELSE '{}'::jsonb END || CASE WHEN o.status_reason IS DISTINCT FROM n.status_reason THEN jsonb_build_object('status_reason', n.status_reason) ELSE '{}'::jsonb END || CASE WHEN o.valid_from IS DISTINCT FROM n.valid_from THEN jsonb_build_object('valid_from', n.valid_from) ELSE '{}'::jsonb END || CASE WHEN o.valid_to IS DISTINCT FROM n.valid_to THEN jsonb_build_object('valid_to', n.valid_to) ELSE '{}'::jsonb END || CASE WHEN o.superseded_by_belief IS DISTINCT FROM n.superseded_by_belief THEN jsonb_build_object('superseded_by_belief', n.superseded_by_belief) ELSE '{}'::jsonb END || CASE WHEN o.cluster_id IS DISTINCT FROM n.cluster_id THEN jsonb_build_object('cluster_id', n.cluster_id) ELSE '{}'::jsonb END || CASE WHEN o.iteration IS DISTINCT FROM n.iteration THEN jsonb_build_object('iteration', n.iteration) ELSE '{}'::jsonb END || CASE WHEN o.model IS DISTINCT FROM n.model THEN jsonb_build_object('model', n.model) ELSE '{}'::jsonb END || CASE WHEN o.rules_version IS DISTINCT FROM n.rules_version THEN jsonb_build_object('rules_version', n.rules_version) ELSE '{}'::jsonb END || CASE WHEN o.model_call_key IS DISTINCT FROM n.model_call_key THEN jsonb_build_object('model_call_key', n.model_call_key) ELSE '{}'::jsonb END || CASE WHEN o.rationale IS DISTINCT FROM n.rationale THEN jsonb_build_object('rationale', n.rationale) ELSE '{}'::jsonb END || CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at THEN jsonb_build_object('recorded_at', n.recorded_at) ELSE '{}'::jsonb END || CASE WHEN o.created_at IS DISTINCT FROM n.created_at THEN jsonb_build_object('created_at', n.created_at) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
-          FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.belief_id = o.belief_id) AS changed
+    FROM (
+      SELECT n.tenant_id, n.scope_path, jsonb_build_object('belief_id', n.belief_id) AS row_key,
+             CASE WHEN o.subject IS DISTINCT FROM n.subject
+               THEN jsonb_build_object('subject', o.subject) ELSE '{}'::jsonb END
+             || CASE WHEN o.predicate IS DISTINCT FROM n.predicate
+               THEN jsonb_build_object('predicate', o.predicate) ELSE '{}'::jsonb END
+             || CASE WHEN o.object IS DISTINCT FROM n.object
+               THEN jsonb_build_object('object', o.object) ELSE '{}'::jsonb END
+             || CASE WHEN o.content IS DISTINCT FROM n.content
+               THEN jsonb_build_object('content', o.content) ELSE '{}'::jsonb END
+             || CASE WHEN o.confidence IS DISTINCT FROM n.confidence
+               THEN jsonb_build_object('confidence', o.confidence) ELSE '{}'::jsonb END
+             || CASE WHEN o.provenance::text IS DISTINCT FROM n.provenance::text
+               THEN jsonb_build_object('provenance', o.provenance) ELSE '{}'::jsonb END
+             || CASE WHEN o.status IS DISTINCT FROM n.status
+               THEN jsonb_build_object('status', o.status) ELSE '{}'::jsonb END
+             || CASE WHEN o.status_reason IS DISTINCT FROM n.status_reason
+               THEN jsonb_build_object('status_reason', o.status_reason) ELSE '{}'::jsonb END
+             || CASE WHEN o.valid_from IS DISTINCT FROM n.valid_from
+               THEN jsonb_build_object('valid_from', o.valid_from) ELSE '{}'::jsonb END
+             || CASE WHEN o.valid_to IS DISTINCT FROM n.valid_to
+               THEN jsonb_build_object('valid_to', o.valid_to) ELSE '{}'::jsonb END
+             || CASE WHEN o.superseded_by_belief IS DISTINCT FROM n.superseded_by_belief
+               THEN jsonb_build_object('superseded_by_belief', o.superseded_by_belief) ELSE '{}'::jsonb END
+             || CASE WHEN o.cluster_id IS DISTINCT FROM n.cluster_id
+               THEN jsonb_build_object('cluster_id', o.cluster_id) ELSE '{}'::jsonb END
+             || CASE WHEN o.iteration IS DISTINCT FROM n.iteration
+               THEN jsonb_build_object('iteration', o.iteration) ELSE '{}'::jsonb END
+             || CASE WHEN o.model IS DISTINCT FROM n.model
+               THEN jsonb_build_object('model', o.model) ELSE '{}'::jsonb END
+             || CASE WHEN o.rules_version IS DISTINCT FROM n.rules_version
+               THEN jsonb_build_object('rules_version', o.rules_version) ELSE '{}'::jsonb END
+             || CASE WHEN o.model_call_key IS DISTINCT FROM n.model_call_key
+               THEN jsonb_build_object('model_call_key', o.model_call_key) ELSE '{}'::jsonb END
+             || CASE WHEN o.rationale IS DISTINCT FROM n.rationale
+               THEN jsonb_build_object('rationale', o.rationale) ELSE '{}'::jsonb END
+             || CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at
+               THEN jsonb_build_object('recorded_at', o.recorded_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.created_at IS DISTINCT FROM n.created_at
+               THEN jsonb_build_object('created_at', o.created_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
+               THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
+             CASE WHEN o.subject IS DISTINCT FROM n.subject
+               THEN jsonb_build_object('subject', n.subject) ELSE '{}'::jsonb END
+             || CASE WHEN o.predicate IS DISTINCT FROM n.predicate
+               THEN jsonb_build_object('predicate', n.predicate) ELSE '{}'::jsonb END
+             || CASE WHEN o.object IS DISTINCT FROM n.object
+               THEN jsonb_build_object('object', n.object) ELSE '{}'::jsonb END
+             || CASE WHEN o.content IS DISTINCT FROM n.content
+               THEN jsonb_build_object('content', n.content) ELSE '{}'::jsonb END
+             || CASE WHEN o.confidence IS DISTINCT FROM n.confidence
+               THEN jsonb_build_object('confidence', n.confidence) ELSE '{}'::jsonb END
+             || CASE WHEN o.provenance::text IS DISTINCT FROM n.provenance::text
+               THEN jsonb_build_object('provenance', n.provenance) ELSE '{}'::jsonb END
+             || CASE WHEN o.status IS DISTINCT FROM n.status
+               THEN jsonb_build_object('status', n.status) ELSE '{}'::jsonb END
+             || CASE WHEN o.status_reason IS DISTINCT FROM n.status_reason
+               THEN jsonb_build_object('status_reason', n.status_reason) ELSE '{}'::jsonb END
+             || CASE WHEN o.valid_from IS DISTINCT FROM n.valid_from
+               THEN jsonb_build_object('valid_from', n.valid_from) ELSE '{}'::jsonb END
+             || CASE WHEN o.valid_to IS DISTINCT FROM n.valid_to
+               THEN jsonb_build_object('valid_to', n.valid_to) ELSE '{}'::jsonb END
+             || CASE WHEN o.superseded_by_belief IS DISTINCT FROM n.superseded_by_belief
+               THEN jsonb_build_object('superseded_by_belief', n.superseded_by_belief) ELSE '{}'::jsonb END
+             || CASE WHEN o.cluster_id IS DISTINCT FROM n.cluster_id
+               THEN jsonb_build_object('cluster_id', n.cluster_id) ELSE '{}'::jsonb END
+             || CASE WHEN o.iteration IS DISTINCT FROM n.iteration
+               THEN jsonb_build_object('iteration', n.iteration) ELSE '{}'::jsonb END
+             || CASE WHEN o.model IS DISTINCT FROM n.model
+               THEN jsonb_build_object('model', n.model) ELSE '{}'::jsonb END
+             || CASE WHEN o.rules_version IS DISTINCT FROM n.rules_version
+               THEN jsonb_build_object('rules_version', n.rules_version) ELSE '{}'::jsonb END
+             || CASE WHEN o.model_call_key IS DISTINCT FROM n.model_call_key
+               THEN jsonb_build_object('model_call_key', n.model_call_key) ELSE '{}'::jsonb END
+             || CASE WHEN o.rationale IS DISTINCT FROM n.rationale
+               THEN jsonb_build_object('rationale', n.rationale) ELSE '{}'::jsonb END
+             || CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at
+               THEN jsonb_build_object('recorded_at', n.recorded_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.created_at IS DISTINCT FROM n.created_at
+               THEN jsonb_build_object('created_at', n.created_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
+               THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+      FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.belief_id = o.belief_id
+    ) AS changed
     WHERE before <> '{}'::jsonb;
   END IF;
   RETURN NULL;
@@ -1060,8 +1524,10 @@ CREATE TRIGGER journal_update AFTER UPDATE ON slowwave.harmonic_beliefs
 CREATE FUNCTION slowwave.journal_harmonic_beliefs_delete() RETURNS trigger LANGUAGE plpgsql AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
-    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'harmonic_beliefs', 'delete', jsonb_build_object('belief_id', n.belief_id), to_jsonb(n) - 'embedding', NULL
+    INSERT INTO slowwave.run_changes
+      (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'harmonic_beliefs', 'delete',
+           jsonb_build_object('belief_id', n.belief_id), to_jsonb(n) - 'embedding', NULL
     FROM old_rows n;
   END IF;
   RETURN NULL;
@@ -1073,12 +1539,17 @@ CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.harmonic_beliefs
 CREATE FUNCTION slowwave.journal_belief_evidence_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
-    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    INSERT INTO slowwave.run_changes
+      (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
     SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'belief_evidence', 'update', row_key, before, after
-    FROM (SELECT n.tenant_id, n.scope_path, jsonb_build_object('belief_id', n.belief_id, 'memory_id', n.memory_id, 'role', n.role) AS row_key,
-                 CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
-                 CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
-          FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.belief_id = o.belief_id AND n.memory_id = o.memory_id AND n.role = o.role) AS changed
+    FROM (
+      SELECT n.tenant_id, n.scope_path, jsonb_build_object('belief_id', n.belief_id, 'memory_id', n.memory_id, 'role', n.role) AS row_key,
+             CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
+               THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
+             CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
+               THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+      FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.belief_id = o.belief_id AND n.memory_id = o.memory_id AND n.role = o.role
+    ) AS changed
     WHERE before <> '{}'::jsonb;
   END IF;
   RETURN NULL;
@@ -1090,8 +1561,10 @@ CREATE TRIGGER journal_update AFTER UPDATE ON slowwave.belief_evidence
 CREATE FUNCTION slowwave.journal_belief_evidence_delete() RETURNS trigger LANGUAGE plpgsql AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
-    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'belief_evidence', 'delete', jsonb_build_object('belief_id', n.belief_id, 'memory_id', n.memory_id, 'role', n.role), to_jsonb(n) - 'embedding', NULL
+    INSERT INTO slowwave.run_changes
+      (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'belief_evidence', 'delete',
+           jsonb_build_object('belief_id', n.belief_id, 'memory_id', n.memory_id, 'role', n.role), to_jsonb(n) - 'embedding', NULL
     FROM old_rows n;
   END IF;
   RETURN NULL;
@@ -1103,12 +1576,21 @@ CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.belief_evidence
 CREATE FUNCTION slowwave.journal_belief_embeddings_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
-    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    INSERT INTO slowwave.run_changes
+      (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
     SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'belief_embeddings', 'update', row_key, before, after
-    FROM (SELECT n.tenant_id, n.scope_path, jsonb_build_object('belief_id', n.belief_id, 'model', n.model) AS row_key,
-                 CASE WHEN o.dimension IS DISTINCT FROM n.dimension THEN jsonb_build_object('dimension', o.dimension) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
-                 CASE WHEN o.dimension IS DISTINCT FROM n.dimension THEN jsonb_build_object('dimension', n.dimension) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
-          FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.belief_id = o.belief_id AND n.model = o.model) AS changed
+    FROM (
+      SELECT n.tenant_id, n.scope_path, jsonb_build_object('belief_id', n.belief_id, 'model', n.model) AS row_key,
+             CASE WHEN o.dimension IS DISTINCT FROM n.dimension
+               THEN jsonb_build_object('dimension', o.dimension) ELSE '{}'::jsonb END
+             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
+               THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
+             CASE WHEN o.dimension IS DISTINCT FROM n.dimension
+               THEN jsonb_build_object('dimension', n.dimension) ELSE '{}'::jsonb END
+             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
+               THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+      FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.belief_id = o.belief_id AND n.model = o.model
+    ) AS changed
     WHERE before <> '{}'::jsonb;
   END IF;
   RETURN NULL;
@@ -1120,8 +1602,10 @@ CREATE TRIGGER journal_update AFTER UPDATE ON slowwave.belief_embeddings
 CREATE FUNCTION slowwave.journal_belief_embeddings_delete() RETURNS trigger LANGUAGE plpgsql AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
-    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'belief_embeddings', 'delete', jsonb_build_object('belief_id', n.belief_id, 'model', n.model), to_jsonb(n) - 'embedding', NULL
+    INSERT INTO slowwave.run_changes
+      (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'belief_embeddings', 'delete',
+           jsonb_build_object('belief_id', n.belief_id, 'model', n.model), to_jsonb(n) - 'embedding', NULL
     FROM old_rows n;
   END IF;
   RETURN NULL;
@@ -1133,12 +1617,29 @@ CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.belief_embeddings
 CREATE FUNCTION slowwave.journal_harmonize_queue_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
-    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    INSERT INTO slowwave.run_changes
+      (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
     SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'harmonize_queue', 'update', row_key, before, after
-    FROM (SELECT n.tenant_id, n.scope_path, jsonb_build_object('memory_id', n.memory_id) AS row_key,
-                 CASE WHEN o.enqueued_at IS DISTINCT FROM n.enqueued_at THEN jsonb_build_object('enqueued_at', o.enqueued_at) ELSE '{}'::jsonb END || CASE WHEN o.reason IS DISTINCT FROM n.reason THEN jsonb_build_object('reason', o.reason) ELSE '{}'::jsonb END || CASE WHEN o.harmonized_by_run IS DISTINCT FROM n.harmonized_by_run THEN jsonb_build_object('harmonized_by_run', o.harmonized_by_run) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
-                 CASE WHEN o.enqueued_at IS DISTINCT FROM n.enqueued_at THEN jsonb_build_object('enqueued_at', n.enqueued_at) ELSE '{}'::jsonb END || CASE WHEN o.reason IS DISTINCT FROM n.reason THEN jsonb_build_object('reason', n.reason) ELSE '{}'::jsonb END || CASE WHEN o.harmonized_by_run IS DISTINCT FROM n.harmonized_by_run THEN jsonb_build_object('harmonized_by_run', n.harmonized_by_run) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
-          FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.memory_id = o.memory_id) AS changed
+    FROM (
+      SELECT n.tenant_id, n.scope_path, jsonb_build_object('memory_id', n.memory_id) AS row_key,
+             CASE WHEN o.enqueued_at IS DISTINCT FROM n.enqueued_at
+               THEN jsonb_build_object('enqueued_at', o.enqueued_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.reason IS DISTINCT FROM n.reason
+               THEN jsonb_build_object('reason', o.reason) ELSE '{}'::jsonb END
+             || CASE WHEN o.harmonized_by_run IS DISTINCT FROM n.harmonized_by_run
+               THEN jsonb_build_object('harmonized_by_run', o.harmonized_by_run) ELSE '{}'::jsonb END
+             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
+               THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
+             CASE WHEN o.enqueued_at IS DISTINCT FROM n.enqueued_at
+               THEN jsonb_build_object('enqueued_at', n.enqueued_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.reason IS DISTINCT FROM n.reason
+               THEN jsonb_build_object('reason', n.reason) ELSE '{}'::jsonb END
+             || CASE WHEN o.harmonized_by_run IS DISTINCT FROM n.harmonized_by_run
+               THEN jsonb_build_object('harmonized_by_run', n.harmonized_by_run) ELSE '{}'::jsonb END
+             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
+               THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+      FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.memory_id = o.memory_id
+    ) AS changed
     WHERE before <> '{}'::jsonb;
   END IF;
   RETURN NULL;
@@ -1150,8 +1651,10 @@ CREATE TRIGGER journal_update AFTER UPDATE ON slowwave.harmonize_queue
 CREATE FUNCTION slowwave.journal_harmonize_queue_delete() RETURNS trigger LANGUAGE plpgsql AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
-    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'harmonize_queue', 'delete', jsonb_build_object('memory_id', n.memory_id), to_jsonb(n) - 'embedding', NULL
+    INSERT INTO slowwave.run_changes
+      (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'harmonize_queue', 'delete',
+           jsonb_build_object('memory_id', n.memory_id), to_jsonb(n) - 'embedding', NULL
     FROM old_rows n;
   END IF;
   RETURN NULL;
@@ -1163,12 +1666,41 @@ CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.harmonize_queue
 CREATE FUNCTION slowwave.journal_decisions_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
-    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    INSERT INTO slowwave.run_changes
+      (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
     SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'decisions', 'update', row_key, before, after
-    FROM (SELECT n.tenant_id, n.scope_path, jsonb_build_object('scope_path', n.scope_path, 'decision_key', n.decision_key) AS row_key,
-                 CASE WHEN o.phase IS DISTINCT FROM n.phase THEN jsonb_build_object('phase', o.phase) ELSE '{}'::jsonb END || CASE WHEN o.verdict IS DISTINCT FROM n.verdict THEN jsonb_build_object('verdict', o.verdict) ELSE '{}'::jsonb END || CASE WHEN o.members IS DISTINCT FROM n.members THEN jsonb_build_object('members', o.members) ELSE '{}'::jsonb END || CASE WHEN o.rules_version IS DISTINCT FROM n.rules_version THEN jsonb_build_object('rules_version', o.rules_version) ELSE '{}'::jsonb END || CASE WHEN o.run_id IS DISTINCT FROM n.run_id THEN jsonb_build_object('run_id', o.run_id) ELSE '{}'::jsonb END || CASE WHEN o.decided_at IS DISTINCT FROM n.decided_at THEN jsonb_build_object('decided_at', o.decided_at) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
-                 CASE WHEN o.phase IS DISTINCT FROM n.phase THEN jsonb_build_object('phase', n.phase) ELSE '{}'::jsonb END || CASE WHEN o.verdict IS DISTINCT FROM n.verdict THEN jsonb_build_object('verdict', n.verdict) ELSE '{}'::jsonb END || CASE WHEN o.members IS DISTINCT FROM n.members THEN jsonb_build_object('members', n.members) ELSE '{}'::jsonb END || CASE WHEN o.rules_version IS DISTINCT FROM n.rules_version THEN jsonb_build_object('rules_version', n.rules_version) ELSE '{}'::jsonb END || CASE WHEN o.run_id IS DISTINCT FROM n.run_id THEN jsonb_build_object('run_id', n.run_id) ELSE '{}'::jsonb END || CASE WHEN o.decided_at IS DISTINCT FROM n.decided_at THEN jsonb_build_object('decided_at', n.decided_at) ELSE '{}'::jsonb END || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
-          FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.scope_path = o.scope_path AND n.decision_key = o.decision_key) AS changed
+    FROM (
+      SELECT n.tenant_id, n.scope_path, jsonb_build_object('scope_path', n.scope_path, 'decision_key', n.decision_key) AS row_key,
+             CASE WHEN o.phase IS DISTINCT FROM n.phase
+               THEN jsonb_build_object('phase', o.phase) ELSE '{}'::jsonb END
+             || CASE WHEN o.verdict IS DISTINCT FROM n.verdict
+               THEN jsonb_build_object('verdict', o.verdict) ELSE '{}'::jsonb END
+             || CASE WHEN o.members::text IS DISTINCT FROM n.members::text
+               THEN jsonb_build_object('members', o.members) ELSE '{}'::jsonb END
+             || CASE WHEN o.rules_version IS DISTINCT FROM n.rules_version
+               THEN jsonb_build_object('rules_version', o.rules_version) ELSE '{}'::jsonb END
+             || CASE WHEN o.run_id IS DISTINCT FROM n.run_id
+               THEN jsonb_build_object('run_id', o.run_id) ELSE '{}'::jsonb END
+             || CASE WHEN o.decided_at IS DISTINCT FROM n.decided_at
+               THEN jsonb_build_object('decided_at', o.decided_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
+               THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
+             CASE WHEN o.phase IS DISTINCT FROM n.phase
+               THEN jsonb_build_object('phase', n.phase) ELSE '{}'::jsonb END
+             || CASE WHEN o.verdict IS DISTINCT FROM n.verdict
+               THEN jsonb_build_object('verdict', n.verdict) ELSE '{}'::jsonb END
+             || CASE WHEN o.members::text IS DISTINCT FROM n.members::text
+               THEN jsonb_build_object('members', n.members) ELSE '{}'::jsonb END
+             || CASE WHEN o.rules_version IS DISTINCT FROM n.rules_version
+               THEN jsonb_build_object('rules_version', n.rules_version) ELSE '{}'::jsonb END
+             || CASE WHEN o.run_id IS DISTINCT FROM n.run_id
+               THEN jsonb_build_object('run_id', n.run_id) ELSE '{}'::jsonb END
+             || CASE WHEN o.decided_at IS DISTINCT FROM n.decided_at
+               THEN jsonb_build_object('decided_at', n.decided_at) ELSE '{}'::jsonb END
+             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
+               THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+      FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.scope_path = o.scope_path AND n.decision_key = o.decision_key
+    ) AS changed
     WHERE before <> '{}'::jsonb;
   END IF;
   RETURN NULL;
@@ -1180,8 +1712,10 @@ CREATE TRIGGER journal_update AFTER UPDATE ON slowwave.decisions
 CREATE FUNCTION slowwave.journal_decisions_delete() RETURNS trigger LANGUAGE plpgsql AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
-    INSERT INTO slowwave.run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'decisions', 'delete', jsonb_build_object('scope_path', n.scope_path, 'decision_key', n.decision_key), to_jsonb(n) - 'embedding', NULL
+    INSERT INTO slowwave.run_changes
+      (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'decisions', 'delete',
+           jsonb_build_object('scope_path', n.scope_path, 'decision_key', n.decision_key), to_jsonb(n) - 'embedding', NULL
     FROM old_rows n;
   END IF;
   RETURN NULL;
