@@ -99,8 +99,8 @@ class DemoReport:
         undecided = found["after"].get("undecided", 0)
         kept = f", and for {undecided} both sides of what could not be decided" if undecided else ""
         return Text(
-            f"The first answer was true for {found['before'].get('current', 0)} of {found['questions']} questions before "
-            f"({labels['before']}); it is true for {found['after'].get('current', 0)} now{kept} "
+            f"The first answer was true for {found['before'].get('current', 0)} of {found['questions']} questions "
+            f"before ({labels['before']}); it is true for {found['after'].get('current', 0)} now{kept} "
             f"({labels['after']}). Same memories, same vectors.",
         )
 
