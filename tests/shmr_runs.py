@@ -56,7 +56,7 @@ async def harmonize(
     language: LanguageModel | None = None,
     **parameters: Any,
 ) -> Harmonized:
-    """Run every step of SHMR over a scope; `process` replaces the process's settings, the rest are the run's parameters."""
+    """Run every step of SHMR over a scope; `process` replaces the process's settings, the rest are parameters."""
     run = await begin_run(database, scope, "harmonize", at, parameters)
     context = context_of(run, process or database.settings, embedding=embedding, language=language)
     for position in range(len(SHMR_STEPS)):

@@ -23,22 +23,29 @@ WHERE NOT CAST(:reconsider AS boolean) AND (b.status = 'retracted' OR NOT {not_u
 
 # Never more sure than the memories it rests on are now.
 _UPSERT = """
-INSERT INTO harmonic_beliefs AS b (tenant_id, belief_id, scope_path, subject, predicate, object, content, confidence, provenance,
-  status, valid_from, cluster_id, iteration, model, rules_version, model_call_key, rationale, recorded_at, created_by_run)
-SELECT CAST(:tenant_id AS text), CAST(:id AS uuid), CAST(:scope_path AS text), CAST(:subject AS text), CAST(:predicate AS text),
-  CAST(:object AS text), CAST(:content AS text), least(CAST(:confidence AS double precision), (
-    SELECT max(s.confidence) FROM memory_state s
-    WHERE s.tenant_id = :tenant_id AND s.scope_path = ANY(:visible_paths) AND s.memory_id = ANY(CAST(:supports AS uuid[])))),
-  CAST(:provenance AS jsonb), CAST(:status AS text), CAST(:valid_from AS timestamptz), CAST(:cluster_id AS text),
-  CAST(:iteration AS integer), CAST(:model AS text), CAST(:version AS text), CAST(:call_key AS text), CAST(:rationale AS text),
-  CAST(:as_of AS timestamptz), CAST(:run_id AS uuid)
+INSERT INTO harmonic_beliefs AS b (
+  tenant_id, belief_id, scope_path, subject, predicate, object, content, confidence, provenance, status, valid_from,
+  cluster_id, iteration, model, rules_version, model_call_key, rationale, recorded_at, created_by_run
+)
+SELECT CAST(:tenant_id AS text), CAST(:id AS uuid), CAST(:scope_path AS text), CAST(:subject AS text),
+       CAST(:predicate AS text), CAST(:object AS text), CAST(:content AS text),
+       least(CAST(:confidence AS double precision), (
+         SELECT max(s.confidence) FROM memory_state s
+         WHERE s.tenant_id = :tenant_id AND s.scope_path = ANY(:visible_paths)
+           AND s.memory_id = ANY(CAST(:supports AS uuid[])))),
+       CAST(:provenance AS jsonb), CAST(:status AS text), CAST(:valid_from AS timestamptz), CAST(:cluster_id AS text),
+       CAST(:iteration AS integer), CAST(:model AS text), CAST(:version AS text), CAST(:call_key AS text),
+       CAST(:rationale AS text), CAST(:as_of AS timestamptz), CAST(:run_id AS uuid)
 ON CONFLICT (tenant_id, belief_id) DO UPDATE
-SET content = excluded.content, confidence = excluded.confidence, provenance = excluded.provenance, status = excluded.status,
-    status_reason = NULL, valid_to = NULL, superseded_by_belief = NULL, cluster_id = excluded.cluster_id,
-    valid_from = CASE WHEN b.status IN ('held', 'contested') THEN least(b.valid_from, excluded.valid_from) ELSE excluded.valid_from END,
-    iteration = excluded.iteration, model = excluded.model, rules_version = excluded.rules_version,
-    model_call_key = excluded.model_call_key, rationale = excluded.rationale, updated_at = clock_timestamp()
+SET content = excluded.content, confidence = excluded.confidence, provenance = excluded.provenance,
+    status = excluded.status, status_reason = NULL, valid_to = NULL, superseded_by_belief = NULL,
+    valid_from = CASE WHEN b.status IN ('held', 'contested') THEN least(b.valid_from, excluded.valid_from)
+                      ELSE excluded.valid_from END,
+    cluster_id = excluded.cluster_id, iteration = excluded.iteration, model = excluded.model,
+    rules_version = excluded.rules_version, model_call_key = excluded.model_call_key, rationale = excluded.rationale,
+    updated_at = clock_timestamp()
 WHERE b.scope_path = :scope_path
+RETURNING xmax = 0 AS is_new
 """
 
 _PROVENANCE = """
@@ -54,15 +61,19 @@ _FORMER = """
 SELECT b.belief_id, b.subject, b.predicate, b.status FROM harmonic_beliefs b
 WHERE b.tenant_id = :tenant_id AND b.scope_path = :scope_path AND b.status IN ('held', 'contested')
   AND b.belief_id <> ALL(CAST(:together AS uuid[]))
-  AND EXISTS (SELECT FROM belief_evidence e WHERE e.tenant_id = :tenant_id AND e.belief_id = b.belief_id
-              AND e.role IN ('supports', 'contradicts') AND e.memory_id = ANY(CAST(:evidence AS uuid[])))
+  AND b.belief_id = ANY(ARRAY(
+    SELECT e.belief_id FROM belief_evidence e
+    WHERE e.tenant_id = :tenant_id AND e.role IN ('supports', 'contradicts')
+      AND e.memory_id = ANY(CAST(:evidence AS uuid[]))))
 ORDER BY b.belief_id
 """
 
 _REPLACE = """
 UPDATE harmonic_beliefs b
-SET status = 'superseded', status_reason = :reason, superseded_by_belief = CAST(:id AS uuid), updated_at = clock_timestamp(),
-    valid_to = CASE WHEN CAST(:valid_from AS timestamptz) > b.valid_from THEN CAST(:valid_from AS timestamptz) ELSE :as_of END
+SET status = 'superseded', status_reason = :reason, superseded_by_belief = CAST(:id AS uuid),
+    valid_to = CASE WHEN CAST(:valid_from AS timestamptz) > b.valid_from THEN CAST(:valid_from AS timestamptz)
+                    ELSE :as_of END,
+    updated_at = clock_timestamp()
 WHERE b.tenant_id = :tenant_id AND b.scope_path = :scope_path AND b.belief_id = ANY(CAST(:former AS uuid[]))
 """
 
@@ -113,6 +124,8 @@ async def refused_beliefs(
     connection: ScopedConnection, beliefs: Mapping[UUID, str], *, reconsider: bool
 ) -> dict[UUID, str]:
     """Those of the beliefs (contents by id) that a person retracted or took back, each with the reason."""
+    if not beliefs:
+        return {}
     rows = await connection.rows(_REFUSED, ids=list(beliefs), contents=list(beliefs.values()), reconsider=reconsider)
     return {row["id"]: "retracted by a person" if row["retracted"] else "taken back by a person" for row in rows}
 
@@ -120,7 +133,7 @@ async def refused_beliefs(
 async def former_beliefs(
     connection: ScopedConnection, belief: NewBelief, together: Sequence[UUID]
 ) -> list[dict[str, Any]]:
-    """Held and contested beliefs that rest on some of the same memories; the caller says which are about the same thing.
+    """Held and contested beliefs that share evidence with this one; the caller says which are about the same thing.
 
     Args:
         together: beliefs of the same decision, which do not replace one another.
@@ -131,8 +144,8 @@ async def former_beliefs(
 
 
 async def hold_belief(connection: ScopedConnection, belief: NewBelief, *, former: Sequence[UUID]) -> None:
-    """Hold a belief with its evidence and vector, and let former beliefs about the same thing give way to it; in a run."""
-    await connection.execute(
+    """Hold a belief with its evidence and vector, in a run, and let former beliefs about the same thing give way."""
+    is_new = await connection.scalar(
         _UPSERT,
         id=belief.belief_id,
         subject=belief.subject,
@@ -141,7 +154,9 @@ async def hold_belief(connection: ScopedConnection, belief: NewBelief, *, former
         content=belief.content,
         confidence=belief.confidence,
         supports=list(belief.evidence.get("supports", ())),
-        provenance=json.dumps([]),
+        provenance=json.dumps(
+            sorted(str(each) for role in ("supports", "contradicts") for each in belief.evidence.get(role, ()))
+        ),
         status=belief.status,
         valid_from=belief.valid_from,
         cluster_id=belief.cluster_id,
@@ -151,8 +166,9 @@ async def hold_belief(connection: ScopedConnection, belief: NewBelief, *, former
         call_key=belief.call_key,
         rationale=belief.rationale,
     )
-    await add_evidence(connection, belief.belief_id, belief.evidence)
-    await connection.execute(_PROVENANCE, id=belief.belief_id)
+    await add_evidence(connection, belief.belief_id, belief.evidence, is_new=bool(is_new))
+    if not is_new:
+        await connection.execute(_PROVENANCE, id=belief.belief_id)
     if former:
         await connection.execute(
             _REPLACE,

@@ -26,9 +26,10 @@ WITH RECURSIVE gone(id) AS (
   SELECT b.belief_id, b.status, b.confidence
   FROM harmonic_beliefs b
   WHERE b.tenant_id = :tenant_id AND b.scope_path = :scope_path AND b.status IN ('held', 'contested')
-    AND (CAST(:everything AS boolean) OR EXISTS (
-      SELECT FROM belief_evidence e JOIN gone g ON g.id = e.memory_id
-      WHERE e.tenant_id = :tenant_id AND e.belief_id = b.belief_id AND e.role IN ('supports', 'contradicts')))
+    AND (CAST(:everything AS boolean) OR b.belief_id = ANY(ARRAY(
+      SELECT e.belief_id FROM belief_evidence e
+      WHERE e.tenant_id = :tenant_id AND e.memory_id = ANY(ARRAY(SELECT id FROM gone))
+        AND e.role IN ('supports', 'contradicts'))))
 ), evidence AS MATERIALIZED (
   SELECT e.belief_id, e.memory_id, e.role
   FROM affected a JOIN belief_evidence e ON e.tenant_id = :tenant_id AND e.belief_id = a.belief_id
@@ -52,7 +53,8 @@ WITH RECURSIVE gone(id) AS (
   FROM affected a
   LEFT JOIN evidence e ON e.belief_id = a.belief_id
   LEFT JOIN fallen f ON f.memory_id = e.memory_id
-  LEFT JOIN memory_state s ON s.tenant_id = :tenant_id AND s.scope_path = ANY(:visible_paths) AND s.memory_id = e.memory_id
+  LEFT JOIN memory_state s ON s.tenant_id = :tenant_id AND s.scope_path = ANY(:visible_paths)
+    AND s.memory_id = e.memory_id
   GROUP BY a.belief_id, a.status
 )
 UPDATE harmonic_beliefs b
@@ -84,7 +86,8 @@ WITH RECURSIVE said_so(id) AS (
   WHERE m.tenant_id = :tenant_id AND m.scope_path = :scope_path AND m.superseded_reason = 'duplicate'
 ), revived AS (
   UPDATE memories m
-  SET superseded_by = NULL, superseded_by_belief = NULL, superseded_reason = NULL, superseded_at = NULL, superseded_by_run = NULL
+  SET superseded_by = NULL, superseded_by_belief = NULL, superseded_reason = NULL, superseded_at = NULL,
+    superseded_by_run = NULL
   FROM said_so s
   WHERE m.tenant_id = :tenant_id AND m.scope_path = :scope_path AND m.superseded_by = s.id
     AND m.superseded_reason <> 'duplicate' AND m.retired_at IS NULL
@@ -93,7 +96,8 @@ WITH RECURSIVE said_so(id) AS (
 ), looked_at_again AS (
   UPDATE harmonize_queue q SET harmonized_by_run = NULL, reason = 'revived'
   FROM revived r
-  WHERE q.tenant_id = :tenant_id AND q.scope_path = :scope_path AND q.memory_id = r.id AND q.harmonized_by_run IS NOT NULL
+  WHERE q.tenant_id = :tenant_id AND q.scope_path = :scope_path AND q.memory_id = r.id
+    AND q.harmonized_by_run IS NOT NULL
 )
 SELECT id FROM revived ORDER BY id
 """

@@ -34,11 +34,14 @@ ORDER BY e.belief_id, array_position(ARRAY['supports', 'contradicts', 'supersede
 """
 
 
-async def add_evidence(connection: ScopedConnection, belief_id: UUID, roles: Mapping[str, Sequence[UUID]]) -> None:
+async def add_evidence(
+    connection: ScopedConnection, belief_id: UUID, roles: Mapping[str, Sequence[UUID]], *, is_new: bool = False
+) -> None:
     """Add evidence to a belief, in a run. A memory has one role in one belief, the newest; older evidence stays.
 
     Args:
         roles: memory ids by `supports`, `contradicts` and `superseded`; of a memory named twice, the first role counts.
+        is_new: the belief was made just now, so that it has no evidence yet.
     """
     role_of: dict[UUID, str] = {}
     for role, memory_ids in roles.items():
@@ -46,7 +49,8 @@ async def add_evidence(connection: ScopedConnection, belief_id: UUID, roles: Map
             role_of.setdefault(memory_id, role)
     ids = sorted(role_of)
     values = {"belief": belief_id, "ids": ids, "roles": [role_of[memory_id] for memory_id in ids]}
-    await connection.execute(_OTHER_ROLES, **values)
+    if not is_new:
+        await connection.execute(_OTHER_ROLES, **values)
     await connection.execute(_INSERT, **values)
 
 

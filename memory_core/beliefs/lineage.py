@@ -39,8 +39,9 @@ WITH RECURSIVE later(id, step) AS (
 ), steps AS (
   SELECT id, min(step) AS step FROM (SELECT * FROM later UNION SELECT * FROM earlier) AS both_ways GROUP BY id
 )
-SELECT s.step, m.id, m.external_id, m.content, m.observed_at, m.recorded_at, m.source, m.superseded_by, m.superseded_by_belief,
-       m.superseded_reason, m.superseded_at, m.superseded_by_run, m.retired_at, m.retired_reason, m.retired_by_run, m.corrects
+SELECT s.step, m.id, m.external_id, m.content, m.observed_at, m.recorded_at, m.source, m.superseded_by,
+       m.superseded_by_belief, m.superseded_reason, m.superseded_at, m.superseded_by_run, m.retired_at,
+       m.retired_reason, m.retired_by_run, m.corrects
 FROM steps s JOIN memories m ON m.tenant_id = :tenant_id AND m.id = s.id
 WHERE m.scope_path = ANY(:visible_paths) ORDER BY s.step, m.observed_at, m.id LIMIT 200
 """
@@ -54,7 +55,8 @@ ORDER BY b.recorded_at DESC, b.belief_id
 
 _REPLACED_BY_BELIEF = """
 SELECT m.id, m.external_id, m.content, m.observed_at, m.superseded_reason
-FROM memories m WHERE m.tenant_id = :tenant_id AND m.scope_path = ANY(:visible_paths) AND m.superseded_by_belief = CAST(:id AS uuid)
+FROM memories m WHERE m.tenant_id = :tenant_id AND m.scope_path = ANY(:visible_paths)
+  AND m.superseded_by_belief = CAST(:id AS uuid)
 ORDER BY m.observed_at, m.id
 """
 
@@ -68,7 +70,8 @@ _CLUSTERS_OF_MEMORY = """
 SELECT c.* FROM memory_resonance_clusters c
 WHERE c.tenant_id = :tenant_id AND c.scope_path = ANY(:visible_paths)
   AND c.members @> jsonb_build_array(jsonb_build_object('memory_id', CAST(:id AS text)))
-ORDER BY (SELECT r.started_at FROM runs r WHERE r.tenant_id = c.tenant_id AND r.id = c.run_id) DESC NULLS LAST, c.cluster_id
+ORDER BY (SELECT r.started_at FROM runs r WHERE r.tenant_id = c.tenant_id AND r.id = c.run_id) DESC NULLS LAST,
+  c.cluster_id
 LIMIT 20
 """
 
@@ -127,7 +130,33 @@ async def why(connection: ScopedConnection, id: UUID | str) -> dict[str, Any]:
 
 async def _why_memory(connection: ScopedConnection, memory: RowMapping) -> dict[str, Any]:
     id = memory["id"]
-    shown = ["id", "external_id", "layer", "label", "content", "subject", "predicate", "object", "observed_at", "recorded_at", "source", "pinned", "importance", "confidence", "access_count", "superseded_by", "superseded_by_belief", "superseded_reason", "superseded_at", "superseded_by_run", "retired_at", "retired_reason", "retired_by_run", "corrects", "created_by_run"]
+    shown = [
+        "id",
+        "external_id",
+        "layer",
+        "label",
+        "content",
+        "subject",
+        "predicate",
+        "object",
+        "observed_at",
+        "recorded_at",
+        "source",
+        "pinned",
+        "importance",
+        "confidence",
+        "access_count",
+        "superseded_by",
+        "superseded_by_belief",
+        "superseded_reason",
+        "superseded_at",
+        "superseded_by_run",
+        "retired_at",
+        "retired_reason",
+        "retired_by_run",
+        "corrects",
+        "created_by_run",
+    ]
     clusters = await connection.rows(_CLUSTERS_OF_MEMORY, id=str(id))
     return {
         "kind": "memory",
@@ -146,7 +175,21 @@ async def _why_memory(connection: ScopedConnection, memory: RowMapping) -> dict[
 
 async def _why_belief(connection: ScopedConnection, belief: RowMapping) -> dict[str, Any]:
     id = belief["belief_id"]
-    shown = ["belief_id", "subject", "predicate", "object", "content", "status", "status_reason", "confidence", "rationale", "valid_from", "valid_to", "recorded_at", "superseded_by_belief"]
+    shown = [
+        "belief_id",
+        "subject",
+        "predicate",
+        "object",
+        "content",
+        "status",
+        "status_reason",
+        "confidence",
+        "rationale",
+        "valid_from",
+        "valid_to",
+        "recorded_at",
+        "superseded_by_belief",
+    ]
     key = belief["model_call_key"]
     call = None if key is None else await connection.row(_CALL, key=key)
     return {

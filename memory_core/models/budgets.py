@@ -47,7 +47,8 @@ class Budget:
         for name, needed, allowed in over:
             if allowed is not None and (needed > allowed or name == "cost"):
                 raise BudgetExhausted(
-                    f"The run's budget of {allowed:g} {name} is spent ({self.calls} calls, {self.tokens} tokens, ${self.cost:.4f}).",
+                    f"The run's budget of {allowed:g} {name} is spent "
+                    f"({self.calls} calls, {self.tokens} tokens, ${self.cost:.4f}).",
                     hint="Raise the tenant's budget, or wait for the next night: what is left keeps waiting.",
                     limit=name,
                     allowed=allowed,

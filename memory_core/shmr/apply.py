@@ -29,7 +29,8 @@ from memory_core.shmr.translation import belief_id
 NAME = "apply"
 
 _MARK = """
-UPDATE memory_resonance_clusters SET status = :status, reason = nullif(CAST(:reason AS text), ''), proposal = proposal - 'vectors'
+UPDATE memory_resonance_clusters SET status = :status, reason = nullif(CAST(:reason AS text), ''),
+  proposal = proposal - 'vectors'
 WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND run_id = :run_id AND cluster_id = :cluster_id
 """
 
@@ -47,8 +48,10 @@ SELECT count(*) FILTER (WHERE m.retired_at IS NULL AND m.superseded_reason IS NU
        count(*) FILTER (WHERE m.retired_by_run = :run_id OR m.superseded_by_run = :run_id OR
                         (m.retired_at IS NULL AND m.superseded_reason IS NULL AND m.id IN (
                           SELECT CAST(s ->> 'loser' AS uuid)
-                          FROM memory_resonance_clusters c, jsonb_array_elements(c.proposal -> 'decision' -> 'supersedes') AS s
-                          WHERE c.tenant_id = :tenant_id AND c.scope_path = :scope_path AND c.run_id = :run_id AND c.status = 'accepted'
+                          FROM memory_resonance_clusters c,
+                            jsonb_array_elements(c.proposal -> 'decision' -> 'supersedes') AS s
+                          WHERE c.tenant_id = :tenant_id AND c.scope_path = :scope_path AND c.run_id = :run_id
+                            AND c.status = 'accepted'
                         ))) AS hidden
 FROM memories m
 WHERE m.tenant_id = :tenant_id AND m.scope_path = :scope_path AND m.recorded_at <= :as_of

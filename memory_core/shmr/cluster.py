@@ -35,7 +35,8 @@ FROM jsonb_to_recordset(CAST(:clusters AS jsonb)) AS c(cluster_id text, fingerpr
 
 _LOOKED_AT = """
 UPDATE harmonize_queue SET harmonized_by_run = :run_id
-WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND memory_id = ANY(CAST(:ids AS uuid[])) AND harmonized_by_run IS NULL
+WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND memory_id = ANY(CAST(:ids AS uuid[]))
+  AND harmonized_by_run IS NULL
 """
 
 

@@ -22,7 +22,8 @@ _WAITING = f"""
 SELECT q.memory_id, q.reason, m.layer, {ELIGIBLE} AS eligible, e.memory_id IS NOT NULL AS embedded
 FROM harmonize_queue q
 JOIN memories m ON m.tenant_id = q.tenant_id AND m.id = q.memory_id
-LEFT JOIN memory_embeddings e ON e.tenant_id = q.tenant_id AND e.memory_id = q.memory_id AND e.model = :model AND e.aspect = 'content'
+LEFT JOIN memory_embeddings e ON e.tenant_id = q.tenant_id AND e.memory_id = q.memory_id AND e.model = :model
+  AND e.aspect = 'content'
 WHERE q.tenant_id = :tenant_id AND q.scope_path = :scope_path AND q.harmonized_by_run IS NULL
   AND q.enqueued_at <= :as_of AND m.recorded_at <= :as_of
 ORDER BY q.enqueued_at, q.memory_id

@@ -1,4 +1,4 @@
-"""What is asked of a model about one cluster, attempt by attempt, until an answer is coherent or the attempts are spent.
+"""What a model is asked about one cluster, attempt by attempt, until an answer is coherent or the attempts are spent.
 
 A rejected attempt comes back as reasons only: it never becomes evidence, and the centroid it is measured against is
 that of the memories, fixed before the first attempt.

@@ -32,7 +32,8 @@ WHERE m.tenant_id = :tenant_id AND m.scope_path = ANY(:visible_paths) AND m.id =
 """
 
 _TAKEN_BACK = f"""
-SELECT p.number FROM unnest(CAST(:losers AS text[]), CAST(:winners AS text[])) WITH ORDINALITY AS p(loser, winner, number)
+SELECT p.number
+FROM unnest(CAST(:losers AS text[]), CAST(:winners AS text[])) WITH ORDINALITY AS p(loser, winner, number)
 WHERE NOT {not_undone("supersede", "p.loser", "p.winner")}
 """
 
@@ -47,11 +48,14 @@ WHERE m.tenant_id = :tenant_id AND m.scope_path = :scope_path AND m.id = s.loser
 
 # One dampening a pair, whatever else later joins or leaves the cluster.
 _REMEMBER_DAMPENED = """
-INSERT INTO decisions AS d (tenant_id, scope_path, decision_key, phase, verdict, members, run_id, decided_at, created_by_run)
+INSERT INTO decisions AS d (tenant_id, scope_path, decision_key, phase, verdict, members, run_id, decided_at,
+  created_by_run)
 SELECT DISTINCT ON (key) CAST(:tenant_id AS text), CAST(:scope_path AS text), key, 'dampen', 'decided',
-       jsonb_build_array(p.target_id, p.against_id), CAST(:run_id AS uuid), CAST(:as_of AS timestamptz), CAST(:run_id AS uuid)
+       jsonb_build_array(p.target_id, p.against_id), CAST(:run_id AS uuid), CAST(:as_of AS timestamptz),
+       CAST(:run_id AS uuid)
 FROM (SELECT slowwave.decision_key('dampen', t.target, t.against) AS key, t.*
-      FROM unnest(CAST(:targets AS text[]), CAST(:againsts AS text[]), CAST(:target_ids AS uuid[]), CAST(:against_ids AS uuid[]))
+      FROM unnest(CAST(:targets AS text[]), CAST(:againsts AS text[]), CAST(:target_ids AS uuid[]),
+        CAST(:against_ids AS uuid[]))
            AS t(target, against, target_id, against_id)) AS p
 ORDER BY key, p.target_id
 ON CONFLICT (tenant_id, scope_path, decision_key) DO UPDATE SET verdict = 'decided', run_id = excluded.run_id
@@ -61,7 +65,8 @@ RETURNING members ->> 0 AS target_id
 
 _DAMPEN = """
 UPDATE memory_state SET confidence = greatest(confidence - :step, least(confidence, :floor))
-WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND memory_id = ANY(CAST(:ids AS uuid[])) AND confidence > :floor
+WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND memory_id = ANY(CAST(:ids AS uuid[]))
+  AND confidence > :floor
 RETURNING memory_id
 """
 
@@ -120,6 +125,8 @@ async def supersede(
         else:
             mark = believed[each.winner] if winner is None else winner["content_hash"]
             pairs.append((each, loser["content_hash"], mark))
+    if not pairs:
+        return []
     taken_back = {
         row["number"] - 1
         for row in await connection.rows(
@@ -129,7 +136,8 @@ async def supersede(
             reconsider=context.reconsider,
         )
     }
-    skipped["taken back by a person"] += len(taken_back)
+    if taken_back:
+        skipped["taken back by a person"] += len(taken_back)
     kept = [each for position, (each, _, _) in enumerate(pairs) if position not in taken_back]
     kept.sort(key=lambda each: str(each.loser))
     if kept:
@@ -140,7 +148,6 @@ async def supersede(
             beliefs=[None if each.winner in sources.by_id else each.winner for each in kept],
             reasons=[each.reason for each in kept],
         )
-    skipped += Counter()  # leaves only what was counted
     return [each.loser for each in kept]
 
 
@@ -152,7 +159,7 @@ async def dampen(
     settings: ShmrSettings,
     skipped: Counter[str],
 ) -> list[UUID]:
-    """Lower confidence once for each pair of memories, never below the floor and never upwards; returns the memories."""
+    """Lower confidence once for each pair of memories, never below the floor, never upwards; returns the memories."""
     chosen: list[Dampen] = []
     for each in decided:
         target, against = sources.by_id.get(each.target), sources.by_id.get(each.against)

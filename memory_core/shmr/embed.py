@@ -41,7 +41,8 @@ UNION ALL
 SELECT b.belief_id, 'belief', b.content
 FROM harmonic_beliefs b
 WHERE b.tenant_id = :tenant_id AND b.scope_path = :scope_path AND b.status IN ('held', 'contested')
-  AND NOT EXISTS (SELECT FROM belief_embeddings e WHERE e.tenant_id = :tenant_id AND e.belief_id = b.belief_id AND e.model = :model)
+  AND NOT EXISTS (SELECT FROM belief_embeddings e WHERE e.tenant_id = :tenant_id AND e.belief_id = b.belief_id
+    AND e.model = :model)
 ORDER BY aspect, id
 """
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from memory_core.database.engine import Database
 from memory_core.database.scoped import ScopedConnection
-from memory_core.errors import PermanentError, SlowwaveError, TransientError
+from memory_core.errors import InvalidInput, PermanentError, SlowwaveError, TransientError
 from memory_core.models.budgets import Budget, BudgetSettings
 from memory_core.models.call_cache import CallCache
 from memory_core.models.language import LanguageModel
@@ -33,7 +33,7 @@ from memory_core.shmr.stored import StoredCluster, clusters_of_run, shmr_setting
 
 NAME = "harmonize"
 
-DEFERRED = ("parse_error", "model_unavailable", "budget_exhausted")
+DEFERRED = ("parse_error", "model_unavailable", "budget_exhausted", "failed")
 """Outcomes that decide nothing: the members wait for another night."""
 
 FAILURES_IN_A_ROW = 3
@@ -126,6 +126,9 @@ async def _with_model(
         try:
             results.append(await conversation.about(cluster))
             failures = 0
+        except InvalidInput as error:
+            # Nothing is wrong with the model: this cluster cannot be put into a prompt as the settings are.
+            results.append(Decided(cluster.cluster_id, "failed", language.name, "", reason=str(error)))
         except SlowwaveError as error:
             last = error
             failures += 1

@@ -28,8 +28,11 @@ SUPERSEDED_SHOWN = 100
 
 _CLOSE = """
 UPDATE memory_resonance_clusters
-SET status = 'failed', reason = coalesce(reason, 'the step ' || CASE status WHEN 'pending' THEN 'harmonize' WHEN 'proposed' THEN 'score' ELSE 'apply' END || ' did not finish it')
-WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND run_id = :run_id AND status IN ('pending', 'proposed', 'accepted')
+SET status = 'failed',
+    reason = coalesce(reason, 'the step ' || CASE status WHEN 'pending' THEN 'harmonize' WHEN 'proposed' THEN 'score'
+                                                        ELSE 'apply' END || ' did not finish it')
+WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND run_id = :run_id
+  AND status IN ('pending', 'proposed', 'accepted')
 RETURNING cluster_id
 """
 
@@ -58,7 +61,8 @@ SELECT (SELECT count(*) FROM memories m WHERE m.tenant_id = :tenant_id AND m.sco
         AND c.scope_path = :scope_path AND c.run_id = :run_id) AS cost,
        (SELECT count(*) FROM model_calls c WHERE c.tenant_id = :tenant_id
         AND c.scope_path = :scope_path AND c.run_id = :run_id) AS calls,
-       (SELECT coalesce(sum(extract(epoch FROM finished_at - started_at)), 0) * 1000 FROM run_steps s WHERE s.tenant_id = :tenant_id
+       (SELECT coalesce(sum(extract(epoch FROM finished_at - started_at)), 0) * 1000 FROM run_steps s
+         WHERE s.tenant_id = :tenant_id
         AND s.run_id = :run_id AND s.step = ANY(:steps)) AS duration_ms,
        (SELECT count(*) FROM run_steps s WHERE s.tenant_id = :tenant_id AND s.run_id = :run_id AND s.step = ANY(:steps)
         AND s.status = 'failed') AS failed_steps
@@ -71,34 +75,42 @@ WITH touched AS (
   WHERE b.tenant_id = :tenant_id AND b.scope_path = :scope_path AND b.created_by_run = :run_id
   UNION
   SELECT CAST(c.row_key ->> 'belief_id' AS uuid), 'changed' FROM run_changes c
-  WHERE c.tenant_id = :tenant_id AND c.scope_path = :scope_path AND c.run_id = :run_id AND c.table_name = 'harmonic_beliefs'
+  WHERE c.tenant_id = :tenant_id AND c.scope_path = :scope_path AND c.run_id = :run_id
+    AND c.table_name = 'harmonic_beliefs'
 )
-SELECT b.belief_id, min(t.change) FILTER (WHERE t.change = 'new') IS NOT NULL AS is_new, b.subject, b.predicate, b.object, b.content,
+SELECT b.belief_id, min(t.change) FILTER (WHERE t.change = 'new') IS NOT NULL AS is_new,
+       b.subject, b.predicate, b.object, b.content,
        b.status, b.status_reason, b.confidence, b.rationale,
        (SELECT jsonb_object_agg(role, count) FROM (SELECT role, count(*) AS count FROM belief_evidence e
         WHERE e.tenant_id = :tenant_id AND e.belief_id = b.belief_id GROUP BY role) AS roles) AS evidence
-FROM touched t JOIN harmonic_beliefs b ON b.tenant_id = :tenant_id AND b.scope_path = :scope_path AND b.belief_id = t.belief_id
+FROM touched t JOIN harmonic_beliefs b ON b.tenant_id = :tenant_id AND b.scope_path = :scope_path
+  AND b.belief_id = t.belief_id
 GROUP BY b.tenant_id, b.belief_id
 ORDER BY array_position(ARRAY['contested', 'held', 'stale', 'superseded', 'retracted'], b.status), b.belief_id
 """
 
 _SUPERSEDED = """
-SELECT m.id, m.external_id, m.content, m.superseded_reason AS reason, coalesce(m.superseded_by, m.superseded_by_belief) AS by,
+SELECT m.id, m.external_id, m.content, m.superseded_reason AS reason,
+       coalesce(m.superseded_by, m.superseded_by_belief) AS by,
        coalesce(w.content, b.content) AS by_content,
-       (SELECT s ->> 'because' FROM memory_resonance_clusters c, jsonb_array_elements(c.proposal -> 'decision' -> 'supersedes') AS s
+       (SELECT s ->> 'because' FROM memory_resonance_clusters c,
+         jsonb_array_elements(c.proposal -> 'decision' -> 'supersedes') AS s
         WHERE c.tenant_id = :tenant_id AND c.scope_path = :scope_path AND c.run_id = :run_id AND c.status = 'applied'
           AND s ->> 'loser' = m.id::text LIMIT 1) AS because
 FROM memories m
 LEFT JOIN memories w ON w.tenant_id = :tenant_id AND w.id = m.superseded_by
 LEFT JOIN harmonic_beliefs b ON b.tenant_id = :tenant_id AND b.belief_id = m.superseded_by_belief
 WHERE m.tenant_id = :tenant_id AND m.scope_path = :scope_path AND m.superseded_by_run = :run_id
-ORDER BY array_position(ARRAY['correction', 'contradiction', 'update', 'duplicate'], m.superseded_reason), m.id LIMIT :limit
+ORDER BY array_position(ARRAY['correction', 'contradiction', 'update', 'duplicate'], m.superseded_reason), m.id
+LIMIT :limit
 """
 
 _INSERT = """
-INSERT INTO memory_resonance_log (tenant_id, id, scope_path, session_id, cluster_count, beliefs_generated, contradictions_resolved,
+INSERT INTO memory_resonance_log (tenant_id, id, scope_path, session_id, cluster_count, beliefs_generated,
+  contradictions_resolved,
   harmony_score_avg, duration_ms, as_of, status, run_id, model, parameters, counts, tokens, cost)
-VALUES (:tenant_id, CAST(:id AS uuid), :scope_path, :session, :clusters, :beliefs, :resolved, :score, :duration, :as_of, :status,
+VALUES (:tenant_id, CAST(:id AS uuid), :scope_path, :session, :clusters, :beliefs, :resolved, :score, :duration,
+  :as_of, :status,
   :run_id, :model, CAST(:parameters AS jsonb), CAST(:counts AS jsonb), :tokens, :cost)
 ON CONFLICT (tenant_id, id) DO NOTHING
 """

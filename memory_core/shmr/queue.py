@@ -16,7 +16,8 @@ WHERE c.tenant_id = :tenant_id AND c.scope_path = :scope_path AND c.run_id = :ru
 
 # A decision that a person took back stays the undo's own row: the journal restores its verdict.
 _KEEP = """
-INSERT INTO decisions AS d (tenant_id, scope_path, decision_key, phase, verdict, members, rules_version, run_id, decided_at, created_by_run)
+INSERT INTO decisions AS d (tenant_id, scope_path, decision_key, phase, verdict, members, rules_version, run_id,
+  decided_at, created_by_run)
 SELECT :tenant_id, :scope_path, c.fingerprint, 'harmonize', :verdict,
        (SELECT jsonb_agg(member -> 'memory_id') FROM jsonb_array_elements(c.members) AS member),
        :version, :run_id, :as_of, :run_id

@@ -17,10 +17,12 @@ MOST = 1000
 
 # Every stored vector is compared; the dimension is checked inside, so that a row of another one is never compared.
 _NEAREST = """
-SELECT b.belief_id, b.subject, b.predicate, b.object, b.content, b.status, b.confidence, b.valid_from, b.valid_to, b.rationale,
+SELECT b.belief_id, b.subject, b.predicate, b.object, b.content, b.status, b.confidence, b.valid_from, b.valid_to,
+       b.rationale,
        1 - (e.embedding <=> CAST(:vector AS vector)) AS similarity
 FROM harmonic_beliefs b
-JOIN belief_embeddings e ON e.tenant_id = b.tenant_id AND e.belief_id = b.belief_id AND e.model = :model AND e.dimension = :dimension
+JOIN belief_embeddings e ON e.tenant_id = b.tenant_id AND e.belief_id = b.belief_id AND e.model = :model
+  AND e.dimension = :dimension
 WHERE b.tenant_id = :tenant_id AND b.scope_path = ANY(:visible_paths) AND b.status IN ('held', 'contested')
 ORDER BY round(CAST(1 - (e.embedding <=> CAST(:vector AS vector)) AS numeric), 6) DESC, b.confidence DESC, b.belief_id
 LIMIT :limit
@@ -28,12 +30,13 @@ LIMIT :limit
 
 _OTHER_DIMENSION = """
 SELECT e.dimension FROM belief_embeddings e
-WHERE e.tenant_id = :tenant_id AND e.scope_path = ANY(:visible_paths) AND e.model = :model AND e.dimension <> :dimension LIMIT 1
+WHERE e.tenant_id = :tenant_id AND e.scope_path = ANY(:visible_paths) AND e.model = :model
+  AND e.dimension <> :dimension LIMIT 1
 """
 
 _LOG = """
-SELECT id, session_id, cluster_count, beliefs_generated, contradictions_resolved, harmony_score_avg, duration_ms, as_of, created_at,
-       status, run_id, model, parameters, counts, tokens, cost
+SELECT id, session_id, cluster_count, beliefs_generated, contradictions_resolved, harmony_score_avg, duration_ms,
+       as_of, created_at, status, run_id, model, parameters, counts, tokens, cost
 FROM memory_resonance_log
 WHERE tenant_id = :tenant_id AND scope_path = :scope_path
 ORDER BY as_of DESC, created_at DESC, id LIMIT :limit

@@ -32,7 +32,8 @@ NAME = "score"
 
 _STORE = """
 UPDATE memory_resonance_clusters c
-SET status = d.status, reason = nullif(d.reason, ''), score = d.score, proposal = d.proposal, rejected = c.rejected || d.rejected
+SET status = d.status, reason = nullif(d.reason, ''), score = d.score, proposal = d.proposal,
+  rejected = c.rejected || d.rejected
 FROM jsonb_to_recordset(CAST(:scored AS jsonb))
      AS d(cluster_id text, status text, reason text, score double precision, proposal jsonb, rejected jsonb)
 WHERE c.tenant_id = :tenant_id AND c.scope_path = :scope_path AND c.run_id = :run_id AND c.cluster_id = d.cluster_id

@@ -33,7 +33,8 @@ ELIGIBLE = (
 """SQL: memory `m` is a current fact, or a current episode of more than 10 characters; no phase made it."""
 
 _COLUMNS = f"""
-SELECT m.id, m.version, m.content_hash, m.layer, CASE m.layer WHEN 'episodic' THEN left(m.content, {LONGEST_EPISODE}) ELSE m.content END AS content,
+SELECT m.id, m.version, m.content_hash, m.layer,
+       CASE m.layer WHEN 'episodic' THEN left(m.content, {LONGEST_EPISODE}) ELSE m.content END AS content,
        m.subject, m.predicate, m.object, m.observed_at, m.source, m.corrects, m.scope_path <> :scope_path AS read_only,
        coalesce(s.confidence, 0.7) AS confidence,
        m.pinned OR EXISTS (SELECT FROM memory_accesses a WHERE a.tenant_id = :tenant_id AND a.memory_id = m.id
@@ -41,8 +42,10 @@ SELECT m.id, m.version, m.content_hash, m.layer, CASE m.layer WHEN 'episodic' TH
        vector_send(e.embedding) AS content_vector, vector_send(t.embedding) AS slot_vector
 FROM memories m
 LEFT JOIN memory_state s ON s.tenant_id = :tenant_id AND s.memory_id = m.id
-LEFT JOIN memory_embeddings e ON e.tenant_id = :tenant_id AND e.memory_id = m.id AND e.model = :model AND e.aspect = 'content'
-LEFT JOIN memory_embeddings t ON t.tenant_id = :tenant_id AND t.memory_id = m.id AND t.model = :model AND t.aspect = 'slot'
+LEFT JOIN memory_embeddings e ON e.tenant_id = :tenant_id AND e.memory_id = m.id AND e.model = :model
+  AND e.aspect = 'content'
+LEFT JOIN memory_embeddings t ON t.tenant_id = :tenant_id AND t.memory_id = m.id AND t.model = :model
+  AND t.aspect = 'slot'
 WHERE m.tenant_id = :tenant_id AND m.scope_path = ANY(:visible_paths)
 """
 

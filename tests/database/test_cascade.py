@@ -25,9 +25,10 @@ async def add_belief(
     """Add one belief; `roles` maps supports, contradicts, superseded to memory ids."""
     belief_id = uuid.uuid4()
     await connection.execute(
-        "INSERT INTO harmonic_beliefs (tenant_id, belief_id, scope_path, subject, predicate, object, content, confidence, status, "
-        "valid_from, cluster_id, model, rules_version, recorded_at) "
-        "VALUES (:tenant_id, :id, :scope_path, 's', 'p', :content, :content, :confidence, :status, :at, 'c', 'rules', '1', :at)",
+        "INSERT INTO harmonic_beliefs (tenant_id, belief_id, scope_path, subject, predicate, object, content, "
+        "confidence, status, valid_from, cluster_id, model, rules_version, recorded_at) "
+        "VALUES (:tenant_id, :id, :scope_path, 's', 'p', :content, :content, :confidence, :status, :at, 'c', 'rules', "
+        "'1', :at)",
         id=belief_id,
         content=content,
         confidence=confidence,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from memory_core.shmr.summary import shmr_summary
 
-AT = datetime(2026, 3, 1, 3, tzinfo=timezone.utc)
+AT = datetime(2026, 3, 1, 3, tzinfo=UTC)
 
 
 def step(name: str, status: str = "done", **outcome: Any) -> dict[str, Any]:
