@@ -10,6 +10,7 @@ from uuid import UUID
 
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId, FlowRunFilterParentFlowRunId
+from prefect.logging.handlers import APILogHandler
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
 RECORD_SECONDS = 10.0
@@ -24,6 +25,11 @@ def heartbeats_off() -> Iterator[None]:
     """Flow runs inside send no heartbeats: nobody watches a run whose server ends with it. No variable can say so."""
     with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
         yield
+
+
+async def send_logs() -> None:
+    """Send the log lines that wait to be sent: once the server is gone, each would be reported as an error."""
+    await APILogHandler.aflush()
 
 
 async def wait_until_recorded(flow_run_id: UUID | None, seconds: float = RECORD_SECONDS) -> bool:

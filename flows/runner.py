@@ -64,7 +64,7 @@ async def _run_flow(command: str, request: Mapping[str, Any]) -> Any:
     from pydantic import ValidationError
 
     from flows.progress import listening
-    from flows.records import heartbeats_off, wait_until_recorded
+    from flows.records import heartbeats_off, send_logs, wait_until_recorded
 
     try:
         flow, parameters = _flow_of(command, request)
@@ -73,6 +73,7 @@ async def _run_flow(command: str, request: Mapping[str, Any]) -> Any:
     with heartbeats_off(), listening(request.get("progress")):
         state = await flow(parameters, return_state=True)
         result = await state.aresult(raise_on_failure=False)
+        await send_logs()
         documents = _documents(result)
         if not has_server():
             await wait_until_recorded(state.state_details.flow_run_id)

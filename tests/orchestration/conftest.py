@@ -32,7 +32,7 @@ from prefect.settings import (
 
 from flows.environment import QUIET
 from flows.prefect_schema import prepare
-from flows.records import wait_until_recorded
+from flows.records import send_logs, wait_until_recorded
 from memory_core.database.embedded import ServerAddress
 from memory_core.settings import Settings
 
@@ -77,6 +77,7 @@ class PrefectServer:
         with temporary_settings(chosen):
             state = await flow(parameters, return_state=True)
             result = await state.aresult(raise_on_failure=False)
+            await send_logs()
             flow_run_id = state.state_details.flow_run_id
             if not isinstance(result, Exception) or "documents" in getattr(result, "data", {}):
                 assert await wait_until_recorded(flow_run_id, 20)

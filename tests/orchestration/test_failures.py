@@ -48,7 +48,8 @@ async def steps(database: Database, scope: TenantScope) -> dict[str, str]:
     """The ledger of the scope's run."""
     async with database.scoped(scope) as connection:
         rows = await connection.rows(
-            "SELECT step, status FROM run_steps WHERE tenant_id = :tenant_id AND scope_path = :scope_path ORDER BY position"
+            "SELECT step, status FROM run_steps "
+            "WHERE tenant_id = :tenant_id AND scope_path = :scope_path ORDER BY position"
         )
     return {row["step"]: row["status"] for row in rows}
 
