@@ -92,7 +92,7 @@ def build_morning_report(document: Mapping[str, Any], *, memories_total: int | N
     """
     dry = bool(document.get("dry_run"))
     highlights = document.get("highlights") or {}
-    steps = document.get("steps") or {}
+    steps = words.in_order(document.get("steps") or {}, words.PHASES)
     nothing_stays = document.get("status") in ("refused", "busy")
     sections = () if nothing_stays else sections_of(highlights, dry=dry)
     return MorningReport(
@@ -217,7 +217,7 @@ def _left_alone(steps: Mapping[str, Any]) -> Iterable[LeftAlone]:
 
 
 def _backlog(backlog: Mapping[str, Any]) -> Iterable[str]:
-    for name, number in backlog.items():
+    for name, number in words.in_order(backlog, words.BACKLOG).items():
         if number:
             yield words.number_of(name, number)
 

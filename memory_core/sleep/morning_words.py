@@ -27,6 +27,7 @@ PHASES = {
     "apply": "Apply beliefs",
     "log": "Log",
 }
+BACKLOG = ("waiting_to_harmonize", "uses_not_counted", "pending_connections", "corrections")
 SHMR_STEPS = frozenset({"embed", "collect", "cluster", "harmonize", "score", "apply", "log"})
 
 STATUSES = {
@@ -89,6 +90,12 @@ def sentence(text: str) -> str:
 def phase(name: str) -> str:
     """A step's name for people."""
     return PHASES.get(name, plain(name, 60))
+
+
+def in_order(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """The values in the order of the names, others last: a stored JSON document has an order of its own."""
+    order = [name for name in names if name in values]
+    return {name: values[name] for name in (*order, *(name for name in values if name not in order))}
 
 
 def number_of(name: str, number: int) -> str:

@@ -10,10 +10,13 @@ import pytest
 
 from memory_core.database.engine import Database
 from memory_core.database.scoped import ScopedConnection
+from memory_core.night.consolidate import consolidate
 from memory_core.night.highlights import ITEMS, highlights
 from memory_core.runs.ledger import begin_run
 from memory_core.scope import TenantScope
+from memory_core.sleep.morning_report import build_morning_report
 from tests.builders import NIGHT, add_edge, add_memory, ago
+from tests.small_tenant import PENDING, fill_small_tenant
 
 
 async def insert(connection: ScopedConnection, table: str, **row: object) -> None:
@@ -307,3 +310,49 @@ async def test_another_run_has_nothing_to_tell(database: Database, scope: Tenant
         await connection.execute("UPDATE memory_state SET importance = 9 WHERE tenant_id = :tenant_id")
         found = await highlights(connection, uuid.uuid4())
     assert all(found[name]["total"] == 0 for name in ("strengthened", "linked", "superseded", "retired"))
+
+
+async def test_a_preview_tells_what_the_run_then_does(database: Database, scope: TenantScope) -> None:
+    """The highlights of a dry run, read before its rollback, are those of the real run, and it stores them."""
+    await fill_small_tenant(database, scope)
+    parameters = {"pending_connections": PENDING}
+    [seen] = await consolidate(database, [scope], "nightly", NIGHT, parameters=parameters, dry_run=True)
+    [done] = await consolidate(database, [scope], "nightly", NIGHT, parameters=parameters)
+    assert (seen["status"], done["status"]) == ("applied", "applied")
+    assert seen["highlights"] == done["highlights"]
+    told = done["highlights"]
+    for subject in ("strengthened", "linked", "flagged", "retired", "summarised", "corrected", "superseded"):
+        assert told[subject]["total"], subject
+    assert told["beliefs"]["new"]["total"] + told["beliefs"]["changed"]["total"] + told["beliefs"]["contested"]["total"]
+    assert build_morning_report(seen).headline.startswith("Dry run, nothing was changed. It would bring: ")
+
+    async with database.scoped(scope) as connection:
+        stored = await connection.scalar(
+            "SELECT report FROM runs WHERE tenant_id = :tenant_id AND id = CAST(:id AS uuid)", id=done["run_id"]
+        )
+    assert stored["status"] == "applied"
+    assert build_morning_report(stored) == build_morning_report(done)
+
+
+async def test_what_a_refused_run_took_back_is_not_told(database: Database, scope: TenantScope) -> None:
+    """The journal still holds what it had done, but nothing of it is left, and the report says why."""
+    await fill_small_tenant(database, scope)
+    strict = {"settings": {"guards": {"retire_at_least": 0, "retire_share": 0}}}
+    [document] = await consolidate(database, [scope], "nightly", NIGHT, parameters=strict)
+    assert document["status"] == "refused"
+    assert "highlights" not in document
+    report = build_morning_report(document)
+    assert report.sections == ()
+    assert "retire" in report.notices[0].what
+    assert "--accept" in report.notices[0].do
+
+
+async def test_a_second_run_tells_that_nothing_changed(database: Database, scope: TenantScope) -> None:
+    """The same night again: a quiet report, with a reason for every phase."""
+    await fill_small_tenant(database, scope)
+    await consolidate(database, [scope], "nightly", NIGHT)
+    [again] = await consolidate(database, [scope], "nightly", NIGHT)
+    report = build_morning_report(again)
+    assert report.headline == "Good morning. A quiet night: nothing changed."
+    assert len(report.quiet) == 8
+    assert all(quiet.why for quiet in report.quiet)
