@@ -88,7 +88,7 @@ def _belief(item: Mapping[str, Any]) -> Iterable[Item]:
 
 def _contested(item: Mapping[str, Any]) -> Iterable[Item]:
     labels = {"supports": "one says", "contradicts": "another says", "superseded": "said before"}
-    yield Item((plain(matter(item), TEXT), "undecided"), (*_rationale(item), *_evidence(item, labels)))
+    yield Item((plain(matter(item), TEXT), "undecided"), (*_former(item), *_evidence(item, labels)))
 
 
 def _withdrawn(item: Mapping[str, Any]) -> Iterable[Item]:

@@ -168,6 +168,23 @@ def test_both_renderings_tell_the_whole_night() -> None:
             assert told in words, told
 
 
+def test_a_contested_belief_shows_what_it_is_about_and_what_was_believed() -> None:
+    """The slot and its sides instead of all that was said, and the belief that is no longer held because of it."""
+    document = night()
+    contested = belief(
+        "Target is 4:00. / Target is 4:08.",
+        status="contested",
+        subject="Maya",
+        predicate="marathon_target",
+        object="4:00 / 4:08",
+        former={"content": "Target is 4:08.", "valid_from": "2026-01-30T00:00:00+00:00"},
+    )
+    document["highlights"]["beliefs"] = {"contested": listed(contested)}
+    text = terminal(build_morning_report(document))
+    assert "Maya, marathon target: 4:00 / 4:08  [undecided]" in text
+    assert "was  “Target is 4:08.”  believed since 2026-01-30" in text
+
+
 def test_a_dry_run_says_first_that_nothing_was_changed() -> None:
     """Nobody takes a preview for the real thing, in the headline, in a notice, and in every section's title."""
     report = build_morning_report(night(dry_run=True, sleep={}, shmr={}))
