@@ -18,13 +18,13 @@ ROW = "tenant_id = :tenant_id AND scope_path = :scope_path"
 async def remember(database: Database, scope: TenantScope, content: str, **fields: Any) -> uuid.UUID:
     """A memory with its vector."""
     vector = (await EMBEDDING.embed([content]))[0].tolist()
-    return await add_memory(database, scope, content, vector=vector, **fields: Any)
+    return await add_memory(database, scope, content, vector=vector, **fields)
 
 
 async def change(database: Database, scope: TenantScope, sql: str, **parameters: Any) -> None:
     """One statement that must change one row."""
     async with database.scoped(scope) as connection:
-        result = await connection.execute(sql, **parameters: Any)
+        result = await connection.execute(sql, **parameters)
         assert result.rowcount == 1
         await connection.commit()
 
