@@ -52,8 +52,9 @@ async def metas(database: Database, scope: TenantScope, *, retired: bool = False
         return list(
             await connection.rows(
                 "SELECT m.*, s.importance, (SELECT array_agg(e.target_id) FROM memory_edges e "
-                "WHERE e.tenant_id = m.tenant_id AND e.source_id = m.id AND e.kind = 'clusters' AND e.relationship = 'CLUSTERS') AS targets "
-                "FROM memories m JOIN memory_state s ON s.tenant_id = m.tenant_id AND s.memory_id = m.id "
+                "WHERE e.tenant_id = m.tenant_id AND e.source_id = m.id AND e.kind = 'clusters' "
+                "AND e.relationship = 'CLUSTERS') AS targets FROM memories m "
+                "JOIN memory_state s ON s.tenant_id = m.tenant_id AND s.memory_id = m.id "
                 "WHERE m.tenant_id = :tenant_id AND m.scope_path = :scope_path AND m.derived_key IS NOT NULL "
                 "AND (m.retired_at IS NOT NULL) = :retired ORDER BY m.label, m.retired_at",
                 retired=retired,
