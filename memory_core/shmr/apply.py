@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
+from sqlalchemy import RowMapping
+
 from memory_core.beliefs.beliefs import NewBelief, former_beliefs, hold_belief, refused_beliefs
 from memory_core.beliefs.cascade import withdraw_support
 from memory_core.database.scoped import ScopedConnection
@@ -23,7 +25,7 @@ from memory_core.shmr.effects import Sources, dampen, lock_sources, supersede
 from memory_core.shmr.harmonize import unpack
 from memory_core.shmr.queue import keep_decisions, put_back
 from memory_core.shmr.slots import normalise, normalise_predicate, split_negation
-from memory_core.shmr.stored import StoredCluster, clusters_of_run, shmr_settings, vector_text
+from memory_core.shmr.stored import shmr_settings, vector_text
 from memory_core.shmr.translation import belief_id
 
 NAME = "apply"
@@ -32,6 +34,12 @@ _MARK = """
 UPDATE memory_resonance_clusters SET status = :status, reason = nullif(CAST(:reason AS text), ''),
   proposal = proposal - 'vectors'
 WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND run_id = :run_id AND cluster_id = :cluster_id
+"""
+
+_ACCEPTED = """
+SELECT cluster_id, members, proposal, iteration, model_call_key FROM memory_resonance_clusters
+WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND run_id = :run_id AND cluster_id = :cluster_id
+  AND status = 'accepted'
 """
 
 # The parts that are done stay in the list, so that a resumed run finds their outcomes.
@@ -105,12 +113,12 @@ async def parts(connection: ScopedConnection, context: RunContext) -> Sequence[s
 
 async def apply_cluster(connection: ScopedConnection, context: RunContext, cluster_id: str) -> StepOutcome:
     """Carry out one cluster, or find that its sources changed meanwhile. What fails here fails for it alone."""
-    found = await clusters_of_run(connection, context.embedding.model, ["accepted"], cluster_id=cluster_id)
-    if not found:
+    found = await connection.row(_ACCEPTED, cluster_id=cluster_id)
+    if found is None:
         return StepOutcome(reason="the cluster is closed already")
     try:
         async with connection.raw.begin_nested():
-            return await _apply(connection, context, found[0])
+            return await _apply(connection, context, found)
     except (TransientError, GuardTripped):
         raise
     except Exception as error:  # one cluster's fault must not keep the others from being applied
@@ -120,14 +128,15 @@ async def apply_cluster(connection: ScopedConnection, context: RunContext, clust
         return StepOutcome(candidates=1, skipped={"failed": 1}, reason=reason)
 
 
-async def _apply(connection: ScopedConnection, context: RunContext, cluster: StoredCluster) -> StepOutcome:
-    sources = await lock_sources(connection, cluster)
+async def _apply(connection: ScopedConnection, context: RunContext, cluster: RowMapping) -> StepOutcome:
+    cluster_id, proposal = cluster["cluster_id"], cluster["proposal"]
+    sources = await lock_sources(connection, cluster["members"])
     if sources.changed:
         reason = f"{len(sources.changed)} of its memories changed while it was decided"
-        await connection.execute(_MARK, status="changed_meanwhile", reason=reason, cluster_id=cluster.cluster_id)
-        await put_back(connection, [cluster.cluster_id])
+        await connection.execute(_MARK, status="changed_meanwhile", reason=reason, cluster_id=cluster_id)
+        await put_back(connection, [cluster_id])
         return StepOutcome(candidates=1, skipped={"changed meanwhile": 1}, reason=reason)
-    decision = ClusterDecision.from_dict(cluster.proposal["decision"])
+    decision = ClusterDecision.from_dict(proposal["decision"])
     skipped: Counter[str] = Counter()
     believed = {belief_id(context.run.scope, belief): belief.content for belief in decision.beliefs}
     refused = await refused_beliefs(connection, believed, reconsider=context.reconsider)
@@ -139,8 +148,8 @@ async def _apply(connection: ScopedConnection, context: RunContext, cluster: Sto
     withdrawn = await withdraw_support(
         connection, [*replaced, *dampened], "what it rested on was replaced or weakened", at=connection.as_of
     )
-    await keep_decisions(connection, [cluster.cluster_id], "decided", cluster.proposal["version"])
-    await connection.execute(_MARK, status="applied", reason="", cluster_id=cluster.cluster_id)
+    await keep_decisions(connection, [cluster_id], "decided", proposal["version"])
+    await connection.execute(_MARK, status="applied", reason="", cluster_id=cluster_id)
     return StepOutcome(
         candidates=1,
         changed=len(replaced) + len(dampened) + held,
@@ -158,14 +167,14 @@ async def _apply(connection: ScopedConnection, context: RunContext, cluster: Sto
 async def _hold(
     connection: ScopedConnection,
     context: RunContext,
-    cluster: StoredCluster,
+    cluster: RowMapping,
     decision: ClusterDecision,
     sources: Sources,
     replaced: Sequence[UUID],
     believed: Mapping[UUID, str],
     skipped: Counter[str],
 ) -> int:
-    vectors = unpack(cluster.proposal.get("vectors"))
+    vectors = unpack(cluster["proposal"].get("vectors"))
     gone = set(replaced)
     ids = [belief_id(context.run.scope, belief) for belief in decision.beliefs]
     held = 0
@@ -192,11 +201,11 @@ async def _hold(
             },
             rationale=belief.rationale,
             valid_from=belief.valid_from,
-            cluster_id=cluster.cluster_id,
-            iteration=cluster.row["iteration"],
-            model=cluster.proposal["by"],
-            version=cluster.proposal["version"],
-            call_key=cluster.row["model_call_key"],
+            cluster_id=cluster["cluster_id"],
+            iteration=cluster["iteration"],
+            model=cluster["proposal"]["by"],
+            version=cluster["proposal"]["version"],
+            call_key=cluster["model_call_key"],
             embedding_model=context.embedding.model,
             vector=None if vectors is None else vector_text(vectors[position]),
             dimension=0 if vectors is None else vectors.shape[1],

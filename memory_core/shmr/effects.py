@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import RowMapping
@@ -14,7 +15,7 @@ from memory_core.runs.context import RunContext
 from memory_core.runs.decisions import not_undone
 from memory_core.shmr.decisions import Dampen, Supersede
 from memory_core.shmr.settings import ShmrSettings
-from memory_core.shmr.stored import CURRENT, StoredCluster
+from memory_core.shmr.stored import CURRENT
 
 # Rows of ancestors cannot be locked, and need not: they are evidence, never changed here.
 _LOCK = """
@@ -84,9 +85,9 @@ class Sources:
     changed: tuple[UUID, ...]
 
 
-async def lock_sources(connection: ScopedConnection, cluster: StoredCluster) -> Sources:
+async def lock_sources(connection: ScopedConnection, members: Sequence[Mapping[str, Any]]) -> Sources:
     """Lock the scope's own members and compare every version with the one that was decided on."""
-    expected = {UUID(member["memory_id"]): member["version"] for member in cluster.row["members"]}
+    expected = {UUID(member["memory_id"]): member["version"] for member in members}
     ids = sorted(expected)
     await connection.execute(_LOCK, ids=ids)
     found = {row["id"]: row for row in await connection.rows(_SOURCES, ids=ids)}

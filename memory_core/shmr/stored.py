@@ -74,7 +74,6 @@ class StoredCluster:
     """A cluster of a run with its members as they are now.
 
     Attributes:
-        versions: the members' versions when they were clustered.
         slots: one a member, None where it has none.
         vectors: shape (n, d), content vectors.
         handles: short names, one a member.
@@ -85,12 +84,10 @@ class StoredCluster:
     fingerprint: str
     status: str
     members: list[Candidate]
-    versions: list[int]
     slots: list[Slot | None]
     vectors: NDArray[np.float32]
     handles: list[str]
     proposal: dict[str, Any]
-    row: RowMapping
 
 
 def shmr_settings(context: RunContext) -> ShmrSettings:
@@ -103,16 +100,12 @@ async def all_candidates(connection: ScopedConnection, model: str) -> Collected:
     return _collected(await connection.rows(_CANDIDATES, model=model))
 
 
-async def clusters_of_run(
-    connection: ScopedConnection, model: str, statuses: Sequence[str], *, cluster_id: str | None = None
-) -> list[StoredCluster]:
-    """The run's clusters of these statuses in the order of their ids, or one of them."""
+async def clusters_of_run(connection: ScopedConnection, model: str, statuses: Sequence[str]) -> list[StoredCluster]:
+    """The run's clusters of these statuses in the order of their ids."""
     rows = await connection.rows(
-        "SELECT cluster_id, fingerprint, status, members, proposal, score, iteration, model, model_call_key, rejected "
-        "FROM memory_resonance_clusters WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND run_id = :run_id "
-        "AND status = ANY(:statuses) AND (CAST(:only AS text) IS NULL OR cluster_id = :only) ORDER BY cluster_id",
+        "SELECT cluster_id, fingerprint, status, members, proposal FROM memory_resonance_clusters WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND run_id = :run_id "
+        "AND status = ANY(:statuses) ORDER BY cluster_id",
         statuses=list(statuses),
-        only=cluster_id,
     )
     ids = [UUID(member["memory_id"]) for row in rows for member in row["members"]]
     found = _collected(await connection.rows(_MEMBERS, ids=ids, model=model)) if ids else None
@@ -127,12 +120,10 @@ async def clusters_of_run(
                 fingerprint=row["fingerprint"],
                 status=row["status"],
                 members=[found.candidates[i] for i in positions] if found else [],
-                versions=[member["version"] for member in present],
                 slots=[None if member["slot"] is None else Slot(**member["slot"]) for member in present],
                 vectors=found.content_vectors[positions] if found else np.zeros((0, 1), np.float32),
                 handles=[member["handle"] for member in present],
                 proposal=row["proposal"] or {},
-                row=row,
             )
         )
     return clusters

@@ -10,6 +10,7 @@ from sqlalchemy import make_url
 
 from memory_core.database.engine import Database
 from memory_core.errors import TransientError
+from memory_core.models.embedding import embedding_provider
 from memory_core.runs.changes import changes_of
 from memory_core.runs.context import Step
 from memory_core.runs.ledger import begin_run
@@ -371,3 +372,15 @@ async def test_a_killed_run_goes_on_to_the_same_end(server: Any, settings: Any, 
     undisturbed, statements = await ended("kill_none", None)
     for kill_at in range(2, statements, max(1, statements // 25)):
         assert (await ended(f"kill_{kill_at}", kill_at))[0] == undisturbed, kill_at
+
+
+async def test_a_run_is_undone_after_the_embedding_model_changed(database: Database, scope: TenantScope) -> None:
+    """Vectors that a later run gave a belief or a memory do not keep an earlier run from being undone."""
+    ids = await moved(database, scope)
+    run = await harmonize(database, scope)
+    await harmonize(database, scope, embedding=embedding_provider("hash:128"))
+    models = await rows(database, scope, "SELECT model FROM belief_embeddings ORDER BY model")
+    assert [row["model"] for row in models] == ["hash:128", "hash:64"]
+    await undo(database, scope, run.run)
+    assert await superseded(database, scope) == {}
+    assert await waiting(database, scope) == set(ids.values())
