@@ -77,7 +77,7 @@ def down(home: options.Home = None, as_json: options.Json = False, debug: option
     else:
         print("The embedded Postgres is down." if stopped else f"Nothing to stop in {settings.home}: {reason}.")
     if settings.database_url:
-        say("note: SLOWWAVE_DATABASE_URL is set; the server it names is yours and goes on")
+        say("note: a database of its own is configured here; that server is left running")
     return ExitCode.DONE
 
 
