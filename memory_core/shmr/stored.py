@@ -103,7 +103,8 @@ async def all_candidates(connection: ScopedConnection, model: str) -> Collected:
 async def clusters_of_run(connection: ScopedConnection, model: str, statuses: Sequence[str]) -> list[StoredCluster]:
     """The run's clusters of these statuses in the order of their ids."""
     rows = await connection.rows(
-        "SELECT cluster_id, fingerprint, status, members, proposal FROM memory_resonance_clusters WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND run_id = :run_id "
+        "SELECT cluster_id, fingerprint, status, members, proposal FROM memory_resonance_clusters "
+        "WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND run_id = :run_id "
         "AND status = ANY(:statuses) ORDER BY cluster_id",
         statuses=list(statuses),
     )
