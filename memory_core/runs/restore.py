@@ -7,7 +7,6 @@ taken since, or a row that its table's own rules would refuse.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -24,30 +23,39 @@ TAKEN = "its place was taken since"
 
 _DELETED = """
 deleted AS (
-  -- A row that the run made itself and deleted again is not missed.
-  SELECT DISTINCT ON (c.row_key) c.row_key, c.before
+  -- Of several deletions of one row the first counts; a row that the run had made itself is not missed.
+  SELECT d.row_key, d.before
+  FROM (
+    SELECT DISTINCT ON (c.row_key) c.row_key, c.before
+    FROM run_changes c
+    WHERE c.tenant_id = :tenant_id AND c.scope_path = :scope_path AND c.run_id = CAST(:id AS uuid)
+      AND c.table_name = :table_name AND c.operation = 'delete'
+    ORDER BY c.row_key, c.sequence
+  ) AS d
+  WHERE d.before ->> 'created_by_run' IS DISTINCT FROM CAST(:id AS text)
+)"""
+
+# Rows the run had made, and that it, or this undo, has deleted.
+_MADE_AND_GONE = """
+made_and_gone AS (
+  SELECT c.row_key
   FROM run_changes c
-  WHERE c.tenant_id = :tenant_id AND c.scope_path = :scope_path AND c.run_id = CAST(:id AS uuid)
+  WHERE c.tenant_id = :tenant_id AND c.scope_path = :scope_path AND c.run_id IN (CAST(:id AS uuid), :run_id)
     AND c.table_name = :table_name AND c.operation = 'delete'
-    AND c.before ->> 'created_by_run' IS DISTINCT FROM CAST(:id AS text)
-  ORDER BY c.row_key, c.sequence
+    AND c.before ->> 'created_by_run' = CAST(:id AS text)
+  EXCEPT SELECT d.row_key FROM deleted d
 )"""
 
 
 async def restore_columns(
-    connection: ScopedConnection, item: TableEntry, run_id: UUID, again: Sequence[dict[str, Any]] = ()
+    connection: ScopedConnection, item: TableEntry, run_id: UUID
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Restore the columns that a run changed in rows that were there before it.
-
-    Args:
-        again: what an earlier call refused; only that is tried.
+    """Restore the columns that a run changed in rows that were there before it. What is restored already stays so.
 
     Returns:
         the keys of the rows restored, and what was refused: table, key, column and reason.
     """
-    row = await connection.row(
-        _restore_sql(item, only=bool(again)), id=run_id, table_name=item.name, only=json.dumps(list(again))
-    )
+    row = await connection.row(_restore_sql(item), id=run_id, table_name=item.name)
     assert row is not None  # every column of it is an aggregate
     return row["restored"], row["refused"]
 
@@ -123,27 +131,16 @@ def _rules(item: TableEntry) -> str:
     return " AND ".join(f"coalesce({check}, true)" for check in sorted(checks)) or "true"
 
 
-def _restore_sql(item: TableEntry, *, only: bool) -> str:
-    asked = (
-        """AND (c.row_key, c.name) IN (
-      SELECT o.key, o."column" FROM jsonb_to_recordset(CAST(:only AS jsonb)) AS o(key jsonb, "column" text)
-    )"""
-        if only
-        else "AND CAST(:only AS text) IS NOT NULL"
-    )
+def _restore_sql(item: TableEntry) -> str:
     # A row that the run made is removed and not restored; one that the undo itself wrote is as it should be.
-    made = (
-        "AND (t.created_by_run IS NULL OR t.created_by_run NOT IN (CAST(:id AS uuid), :run_id))"
-        if item.made_by_runs
-        else ""
-    )
+    made = "t.created_by_run IN (CAST(:id AS uuid), :run_id)" if item.made_by_runs else "false"
     assignments = ",\n      ".join(
         f"{column} = CASE WHEN f.restored ? '{column}' THEN old.{column} ELSE t.{column} END"
         for column in item.journalled_columns()
     )
     row = f"slowwave.{item.name}"
     return f"""
-WITH changed AS (
+WITH {_DELETED}, {_MADE_AND_GONE}, changed AS (
   -- Of several changes of one column, the first before and the last after count.
   SELECT c.row_key, b.key AS name,
          (array_agg(b.value ORDER BY c.sequence))[1] AS before,
@@ -151,19 +148,21 @@ WITH changed AS (
   FROM run_changes c CROSS JOIN LATERAL jsonb_each(c.before) AS b
   WHERE c.tenant_id = :tenant_id AND c.scope_path = :scope_path AND c.run_id = CAST(:id AS uuid)
     AND c.table_name = :table_name AND c.operation = 'update'
+    AND c.row_key NOT IN (SELECT m.row_key FROM made_and_gone m)
   GROUP BY c.row_key, b.key
 ), compared AS (
-  SELECT c.row_key, c.name, c.before, t.tenant_id IS NOT NULL AS present,
-         to_jsonb(t) -> c.name IS NOT DISTINCT FROM c.after AS unchanged,
-         bool_and(to_jsonb(t) -> c.name IS NOT DISTINCT FROM c.after)
-           OVER (PARTITION BY c.row_key, {_group(item)}) AS whole
-  FROM changed c
-  LEFT JOIN {item.name} t
-    ON t.tenant_id = :tenant_id AND t.scope_path = :scope_path AND {key_matches(item, "t", "c.row_key")}
-  WHERE true {made} {asked}
+  SELECT c.*, bool_and(c.now IN (c.before, c.after)) OVER (PARTITION BY c.row_key, {_group(item)}) AS whole
+  FROM (
+    SELECT c.row_key, c.name, c.before, c.after, t.tenant_id IS NOT NULL AS present,
+           coalesce(to_jsonb(t) -> c.name, '"no such column"'::jsonb) AS now
+    FROM changed c
+    LEFT JOIN {item.name} t
+      ON t.tenant_id = :tenant_id AND t.scope_path = :scope_path AND {key_matches(item, "t", "c.row_key")}
+    WHERE ({made}) IS NOT TRUE
+  ) AS c
 ), chosen AS (
   SELECT c.row_key, jsonb_object_agg(c.name, c.before) AS before
-  FROM compared c WHERE c.present AND c.whole GROUP BY c.row_key
+  FROM compared c WHERE c.present AND c.whole AND c.now::text <> c.before::text GROUP BY c.row_key
 ), placed AS (
   SELECT c.row_key, c.before, c.before - ({_withheld(item)}) AS restored
   FROM chosen c
@@ -187,7 +186,7 @@ WITH changed AS (
 ), refused AS (
   SELECT c.row_key, c.name,
          CASE WHEN NOT c.present THEN '{GONE}'
-              WHEN c.unchanged THEN 'belongs with what was changed since'
+              WHEN c.now IN (c.before, c.after) THEN 'belongs with what was changed since'
               ELSE 'changed since' END AS reason
   FROM compared c WHERE NOT (c.present AND c.whole)
   UNION ALL

@@ -13,7 +13,7 @@ from uuid import UUID
 from memory_core.database.registry import REGISTRY, TableEntry
 from memory_core.database.scoped import ScopedConnection
 from memory_core.runs.remove import remove_made
-from memory_core.runs.restore import GONE, TAKEN, deleted_rows, reinsert_rows, restore_columns
+from memory_core.runs.restore import TAKEN, deleted_rows, reinsert_rows, restore_columns
 
 _TOUCHED = """
 SELECT DISTINCT table_name FROM run_changes
@@ -42,11 +42,9 @@ async def take_back(connection: ScopedConnection, run_id: UUID) -> tuple[int, in
     removed, kept = await remove_made(connection, run_id)
     for item in tables:
         back[item.name] |= _keys(await reinsert_rows(connection, item, run_id))
-        waiting = [one for one in refused[item.name] if one["reason"] in (GONE, TAKEN)]
-        if waiting:
-            keys, still = await restore_columns(connection, item, run_id, again=waiting)
+        if refused[item.name] or back[item.name]:
+            keys, refused[item.name] = await restore_columns(connection, item, run_id)
             restored[item.name] |= _keys(keys)
-            refused[item.name] = [one for one in refused[item.name] if one not in waiting] + still
         refused[item.name] += await _lost(connection, item, run_id, back[item.name])
     changed = sum(len(restored[item.name] | back[item.name]) for item in tables)
     return changed, removed, [*(one for item in tables for one in refused[item.name]), *kept]
