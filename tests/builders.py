@@ -28,7 +28,8 @@ async def add_scope(database: Database, scope: TenantScope) -> None:
             kind=scope.levels[0].kind,
         )
         await connection.execute(
-            "INSERT INTO scopes (tenant_id, scope_path, depth) VALUES (:tenant_id, :scope_path, :depth) ON CONFLICT DO NOTHING",
+            "INSERT INTO scopes (tenant_id, scope_path, depth) VALUES (:tenant_id, :scope_path, :depth) "
+            "ON CONFLICT DO NOTHING",
             depth=scope.scope_depth,
         )
         await connection.commit()
@@ -132,8 +133,8 @@ async def add_edge(
     edge_id = uuid.uuid4()
     async with database.scoped(scope) as connection:
         await connection.execute(
-            "INSERT INTO memory_edges (tenant_id, id, scope_path, source_id, target_id, relationship, kind, status, recorded_at) "
-            "VALUES (:tenant_id, :id, :scope_path, :source, :target, :relationship, :kind, :status, :at)",
+            "INSERT INTO memory_edges (tenant_id, id, scope_path, source_id, target_id, relationship, kind, status, "
+            "recorded_at) VALUES (:tenant_id, :id, :scope_path, :source, :target, :relationship, :kind, :status, :at)",
             id=edge_id,
             source=source,
             target=target,

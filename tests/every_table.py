@@ -50,7 +50,8 @@ async def fill_every_table(database: Database, scope: TenantScope) -> None:
                 )
             if item.name == "harmonic_beliefs":
                 known["belief_id"] = await connection.scalar(
-                    "SELECT belief_id FROM harmonic_beliefs WHERE tenant_id = :tenant_id AND scope_path = :scope_path LIMIT 1"
+                    "SELECT belief_id FROM harmonic_beliefs "
+                    "WHERE tenant_id = :tenant_id AND scope_path = :scope_path LIMIT 1"
                 )
         await connection.commit()
 
@@ -68,10 +69,9 @@ async def _insert(connection: ScopedConnection, table: Table, known: dict[str, A
         for column in table.columns
         if column.name not in ("tenant_id", "scope_path") and _needed(column)
     }
-    names = ", ".join(("tenant_id", *(["scope_path"] if "scope_path" in table.columns else []), *given))
-    values = ", ".join(
-        (":tenant_id", *([":scope_path"] if "scope_path" in table.columns else []), *(_cast(table.columns[name]) for name in given))
-    )
+    owner = ("tenant_id", "scope_path") if "scope_path" in table.columns else ("tenant_id",)
+    names = ", ".join((*owner, *given))
+    values = ", ".join((*(f":{name}" for name in owner), *(_cast(table.columns[name]) for name in given)))
     await connection.execute(f"INSERT INTO {table.name} ({names}) VALUES ({values})", **given)
 
 

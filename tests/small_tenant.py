@@ -10,7 +10,9 @@ from memory_core.models.embedding import embedding_provider
 from memory_core.scope import TenantScope
 from tests.builders import NIGHT, add_edge, add_memory, ago
 
-PENDING = [{"source": "TEAM: Bo", "relationship": "works_with", "target": "TEAM: Cy", "status": "PENDING CONSOLIDATION"}]
+PENDING = [
+    {"source": "TEAM: Bo", "relationship": "works_with", "target": "TEAM: Cy", "status": "PENDING CONSOLIDATION"},
+]
 
 
 async def fill_small_tenant(database: Database, scope: TenantScope) -> dict[str, uuid.UUID]:
@@ -47,13 +49,17 @@ async def fill_small_tenant(database: Database, scope: TenantScope) -> dict[str,
             source=f"source-{number}",
             observed_at=ago(days=9, hours=number),
         )
-    known["outage"] = await add("outage", "The payment service had an outage and data loss last night", observed_at=ago(hours=6))
+    outage = "The payment service had an outage and data loss last night"
+    known["outage"] = await add("outage", outage, observed_at=ago(hours=6))
     known["stale"] = await add("stale", "Somebody mentioned a bakery once", importance=2.0, observed_at=ago(days=40))
-    known["soul"] = await add("soul", "The assistant is called Wave", label="SOUL: name", pinned=True, observed_at=ago(days=40))
+    known["soul"] = await add(
+        "soul", "The assistant is called Wave", label="SOUL: name", pinned=True, observed_at=ago(days=40)
+    )
     await add_edge(database, scope, known["Ann"], known["soul"], "SERVES")
     async with database.scoped(scope) as connection:
         # Seen long ago, so that prune may count its age.
-        await connection.execute("UPDATE memory_state SET first_night = :at WHERE tenant_id = :tenant_id", at=ago(days=30))
+        seen = "UPDATE memory_state SET first_night = :at WHERE tenant_id = :tenant_id"
+        await connection.execute(seen, at=ago(days=30))
         await connection.execute(
             "INSERT INTO corrections (tenant_id, id, scope_path, who, at, what) "
             "VALUES (:tenant_id, :id, :scope_path, 'maya', :at, CAST(:what AS jsonb))",

@@ -17,7 +17,7 @@ from uuid import UUID
 from memory_core.database.engine import Database
 from memory_core.errors import InvalidInput, ScopeBusy, SlowwaveError, TransientError
 from memory_core.night.context import context_for
-from memory_core.night.document import refusal_document, run_document, status_of
+from memory_core.night.document import error_of, refusal_document, run_document, status_of
 from memory_core.night.highlights import highlights_of
 from memory_core.night.steps import steps_of_kind
 from memory_core.runs.advance import advance, close_run
@@ -183,12 +183,16 @@ async def close_chunk(database: Database, runs: Sequence[ScopeRun]) -> list[dict
         async with database.scoped(run.scope, run.binding("close"), isolation=ISOLATION) as connection:
             steps = await steps_of(connection, run.id)
             told = await highlights_of(connection, context)
-        status = await close_run(database, context, run_document(run, status_of(steps), steps, highlights=told))
-        async with database.scoped(run.scope) as connection:
-            error = await connection.scalar(
-                "SELECT error FROM runs WHERE tenant_id = :tenant_id AND id = CAST(:id AS uuid)", id=run.id
+            refused_for = await connection.scalar(
+                "SELECT error FROM runs WHERE tenant_id = :tenant_id AND id = :run_id"
             )
-        return run_document(run, status, steps, error=error, highlights=None if status == "refused" else told)
+        error = refused_for or error_of(steps)
+        report = run_document(run, status_of(steps), steps, error=error, highlights=told)
+        status = await close_run(database, context, report)
+        # Nothing is asked after the closing commit: a process killed then has told all that it would have.
+        if status == "refused":
+            report = run_document(run, status, steps, error=error)
+        return {**report, "status": status}
 
     return await _for_each(database, runs, close)
 

@@ -73,13 +73,24 @@ def test_the_triggers_keep_every_column_they_should(database_url: str) -> None:
         bodies = {
             row.proname: row.prosrc
             for row in connection.execute(
-                text("SELECT proname, prosrc FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE nspname = 'slowwave'")
+                text(
+                    "SELECT proname, prosrc FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace "
+                    "WHERE nspname = 'slowwave'"
+                )
             )
         }
     engine.dispose()
     for item in REGISTRY:
         if item.journalled:
             assert bodies[f"journal_{item.name}_update"].strip() in ddl.journal(item), item.name
+
+
+def test_what_belongs_together_is_journalled() -> None:
+    """A group of columns that undo restores whole names columns that the journal keeps, each once."""
+    for item in REGISTRY:
+        named = [column for group in item.together for column in group]
+        assert set(named) <= set(item.journalled_columns()), item.name
+        assert len(named) == len(set(named)), item.name
 
 
 def test_keys_begin_with_the_tenant() -> None:

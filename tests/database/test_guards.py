@@ -82,7 +82,7 @@ async def test_a_protected_class_is_not_emptied(database: Database, scope: Tenan
     first = await sleep(database, scope, step(retire(kept[0]), guarded=True))
     assert tripped(first) is None
     await undo(database, scope, first)
-    by_person = "UPDATE memories SET superseded_by = :winner, superseded_reason = 'update' WHERE tenant_id = :tenant_id AND id = :id"
+    by_person = "UPDATE memories SET superseded_by = :winner, superseded_reason = 'update' WHERE id = :id"
     await change(database, scope, by_person, winner=memories[0], id=kept[1])
     assert tripped(await sleep(database, scope, step(retire(kept[0]), guarded=True))) == f"protected_{protected}"
 

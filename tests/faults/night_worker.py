@@ -47,7 +47,9 @@ async def sleep_night(settings: Settings, kill_at: int | None) -> int:
         event.listen(database.app.sync_engine, "commit", boundary)
         documents = await consolidate(database, [SCOPE], "nightly", NIGHT, parameters=PARAMETERS)
         if documents[0]["status"] != "applied":
-            raise SystemExit(f"the night ended {documents[0]['status']}: {json.dumps(documents[0], default=str)[:4000]}")
+            raise SystemExit(
+                f"the night ended {documents[0]['status']}: {json.dumps(documents[0], default=str)[:4000]}"
+            )
     return passed
 
 
@@ -82,7 +84,9 @@ def forked(settings: Settings, kill_at: int | None) -> tuple[int, int]:
 def main(base: str, template: str, home: str, share: int, of: int) -> None:
     """Try every boundary whose number leaves the rest `share` divided by `of`; one JSON line each."""
     url = make_url(base)
-    administration = psycopg.connect(url.set(drivername="postgresql").render_as_string(hide_password=False), autocommit=True)
+    administration = psycopg.connect(
+        url.set(drivername="postgresql").render_as_string(hide_password=False), autocommit=True
+    )
 
     def night(kill_at: int | None) -> dict[str, object]:
         name = f"{template}_{share}"

@@ -24,7 +24,7 @@ PROCESSES = 2
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 async def test_killed_at_every_boundary(server: ServerAddress, tmp_path: Path) -> None:
-    """Kill -9 before every statement and every commit in turn: the final checksum is an undisturbed run's, each time."""
+    """Kill -9 before every statement and every commit in turn: each time the checksum is an undisturbed run's."""
     template = "killed_nights"
     drop(server, template)
     clone(server, template)
@@ -34,7 +34,16 @@ async def test_killed_at_every_boundary(server: ServerAddress, tmp_path: Path) -
 
     def worker(share: int) -> list[dict[str, object]]:
         finished = subprocess.run(
-            [sys.executable, "-m", "tests.faults.night_worker", server.url("postgres"), template, str(tmp_path), str(share), str(PROCESSES)],
+            [
+                sys.executable,
+                "-m",
+                "tests.faults.night_worker",
+                server.url("postgres"),
+                template,
+                str(tmp_path),
+                str(share),
+                str(PROCESSES),
+            ],
             capture_output=True,
             text=True,
             check=False,

@@ -83,7 +83,8 @@ async def test_a_write_reaches_the_own_level_only(database: Database, scope: Ten
     with pytest.raises(MissingRight):
         async with database.scoped(child) as connection:
             await connection.execute(
-                "INSERT INTO tools (tenant_id, scope_path, tool_id, recorded_at) VALUES (:tenant_id, :parent, 't', now())",
+                "INSERT INTO tools (tenant_id, scope_path, tool_id, recorded_at) "
+                "VALUES (:tenant_id, :parent, 't', now())",
                 parent=scope.scope_path,
             )
 
@@ -107,9 +108,8 @@ async def test_an_edge_cannot_reach_into_another_tenant(database: Database, scop
 async def test_the_app_role_cannot_bypass_or_change_the_rules(database: Database) -> None:
     """It owns nothing, is no superuser, and may not switch row-level security off."""
     async with database.app.connect() as connection:
-        row = (
-            await connection.execute(text("SELECT rolsuper, rolbypassrls, rolcreaterole FROM pg_roles WHERE rolname = current_user"))
-        ).one()
+        rights = "SELECT rolsuper, rolbypassrls, rolcreaterole FROM pg_roles WHERE rolname = current_user"
+        row = (await connection.execute(text(rights))).one()
         assert tuple(row) == (False, False, False)
         with pytest.raises(DBAPIError, match="must be owner"):
             await connection.execute(text("ALTER TABLE memories DISABLE ROW LEVEL SECURITY"))
@@ -120,9 +120,9 @@ async def test_the_operator_reads_counts_and_no_memory(database: Database, fille
     assert await database.operator_rows("SELECT tenant_id FROM tenants")
     assert await database.operator_rows("SELECT scope_path FROM scopes")
     assert await database.operator_rows("SELECT kind, status FROM runs")
-    for forbidden in ("SELECT report FROM runs", "SELECT content FROM memories", "SELECT content FROM harmonic_beliefs"):
+    for forbidden in ("report FROM runs", "content FROM memories", "content FROM harmonic_beliefs"):
         with pytest.raises(MissingRight):
-            await database.operator_rows(forbidden)
+            await database.operator_rows(f"SELECT {forbidden}")
 
 
 @pytest.mark.parametrize("item", TABLES)
