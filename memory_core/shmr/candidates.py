@@ -27,7 +27,8 @@ class Candidate:
         confidence: 0 to 1.
         source: who or what said it; None where unknown. Statements of one source are not independent.
         corrects: the memory that this one explicitly corrects.
-        confirmed: a person confirmed or pinned it.
+        confirmed: a person pinned it: it stands whatever is said later.
+        confirmed_at: when it was last confirmed: it stands against what was said before that; None where it never was.
         read_only: an ancestor scope's memory: evidence only, never changed.
 
     Raises:
@@ -47,6 +48,7 @@ class Candidate:
     source: str | None
     corrects: UUID | None = None
     confirmed: bool = False
+    confirmed_at: datetime | None = None
     read_only: bool = False
 
     def __post_init__(self) -> None:
@@ -61,7 +63,12 @@ class Candidate:
     @property
     def by_person(self) -> bool:
         """Whether a person stands behind it: an explicit correction, or confirmed or pinned."""
-        return self.confirmed or self.corrects is not None
+        return self.confirmed or self.corrects is not None or self.confirmed_at is not None
+
+    def stands_against(self, said_at: datetime) -> bool:
+        """Whether a person's word outweighs a statement of that time: where a confirmation is all, if it came later."""
+        lasting = self.confirmed or self.corrects is not None
+        return lasting or (self.confirmed_at is not None and self.confirmed_at >= said_at)
 
     @property
     def triple_text(self) -> str:

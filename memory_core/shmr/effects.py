@@ -25,10 +25,12 @@ WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND id = ANY(CAST(:ids
 
 _SOURCES = f"""
 SELECT m.id, m.version, m.content_hash, m.pinned, m.scope_path <> :scope_path AS read_only, {CURRENT} AS current,
-       m.corrects IS NOT NULL OR m.pinned OR EXISTS (
-         SELECT FROM memory_accesses a WHERE a.tenant_id = :tenant_id AND a.memory_id = m.id
-         AND a.kind = 'confirm' AND a.at <= :as_of) AS by_person
+       m.observed_at, m.corrects IS NOT NULL OR m.pinned OR c.confirmed_at IS NOT NULL AS by_person,
+       c.confirmed_at IS NOT NULL AND m.corrects IS NULL AND NOT m.pinned AS confirmed_only, c.confirmed_at
 FROM memories m
+CROSS JOIN LATERAL (SELECT max(a.at) AS confirmed_at FROM memory_accesses a
+                    WHERE a.tenant_id = :tenant_id AND a.memory_id = m.id
+                      AND a.kind = 'confirm' AND a.at <= :as_of) AS c
 WHERE m.tenant_id = :tenant_id AND m.scope_path = ANY(:visible_paths) AND m.id = ANY(CAST(:ids AS uuid[]))
 """
 
@@ -121,7 +123,7 @@ async def supersede(
             skipped["not a memory of this cluster and scope"] += 1
         elif loser["pinned"]:
             skipped["pinned"] += 1
-        elif loser["by_person"] and not (winner is not None and winner["by_person"]):
+        elif _stands(loser, winner):
             skipped["corrected or confirmed by a person"] += 1
         else:
             mark = believed[each.winner] if winner is None else winner["content_hash"]
@@ -150,6 +152,14 @@ async def supersede(
             reasons=[each.reason for each in kept],
         )
     return [each.loser for each in kept]
+
+
+def _stands(loser: RowMapping, winner: RowMapping | None) -> bool:
+    """Whether a person's word keeps the loser: a confirmation does so against what was said before it."""
+    if not loser["by_person"] or (winner is not None and winner["by_person"]):
+        return False
+    said_later = winner is not None and winner["observed_at"] > (loser["confirmed_at"] or winner["observed_at"])
+    return not (loser["confirmed_only"] and said_later)
 
 
 async def dampen(

@@ -69,6 +69,9 @@ class _Side:
     def by_own_person(self) -> bool:
         return any(item.candidate.by_person for item in self.own)
 
+    def stands_against(self, said_at: datetime, *, own: bool = False) -> bool:
+        return any(item.candidate.stands_against(said_at) for item in (self.own if own else self.items))
+
     @property
     def sources(self) -> int:
         return len({item.candidate.source for item in self.items})
@@ -307,14 +310,15 @@ def _decide(sides: list[_Side], many: bool | None) -> tuple[_Side | None, Supers
     ordered = any(
         abs(side.last.candidate.observed_at - latest.last.candidate.observed_at) >= CLEARLY_LATER for side in others
     )
-    persons = [side for side in sides if side.by_person]
+    said_at = latest.first.candidate.observed_at
+    persons = [side for side in sides if side.stands_against(said_at)]
     # A person who speaks in a parent scope does not outweigh one who speaks in this one.
-    outweighed = any(side.by_own_person for side in others) and not latest.by_own_person
+    outweighed = any(side.stands_against(said_at, own=True) for side in others) and not latest.by_own_person
     if outweighed or (persons and latest not in persons):
         return None, "contradiction", "a later statement differs from what a person corrected or confirmed"
     if not latest.own:
         return None, "contradiction", "the latest statement belongs to a parent scope"
-    if many is None and not _is_denial(sides):
+    if many is None and not _is_denial(sides) and not _measured(sides):
         return None, "contradiction", "it is not known whether this relation holds one value or several"
     when = f"{latest.first.candidate.observed_at:%Y-%m-%d %H:%M}"
     if by_time and _may_replace(sides):

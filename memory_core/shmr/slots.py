@@ -40,7 +40,8 @@ PRONOUNS = _words_of("he she it they him her his its their this that these those
 # tenant's own text shows (`LearnedPhrases`) is asked first.
 SINGLE_VALUED = re.compile(
     r"\b(?:live in|live at|reside in|work at|work for|report to|married to|engaged to|born in|born on|based in|"
-    r"located in|employed by|owned by|led by|headquartered in|scheduled for|scheduled on|planned for|due on|"
+    r"located in|employed by|owned by|led by|headquartered in|scheduled for|scheduled on|planned for|due on|work as|"
+    r"start at|start on|begin at|begin on|end at|end on|arrive at|arrive on|leave at|open at|close at|expire on|"
     r"(?:favourite|favorite|preferred|current|primary|default)(?= \w))\b"
 )
 MANY_VALUED = _words_of(

@@ -37,8 +37,9 @@ SELECT m.id, m.version, m.content_hash, m.layer,
        CASE m.layer WHEN 'episodic' THEN left(m.content, {LONGEST_EPISODE}) ELSE m.content END AS content,
        m.subject, m.predicate, m.object, m.observed_at, m.source, m.corrects, m.scope_path <> :scope_path AS read_only,
        coalesce(s.confidence, 0.7) AS confidence,
-       m.pinned OR EXISTS (SELECT FROM memory_accesses a WHERE a.tenant_id = :tenant_id AND a.memory_id = m.id
-                           AND a.kind = 'confirm' AND a.at <= :as_of) AS confirmed,
+       m.pinned AS confirmed,
+       (SELECT max(a.at) FROM memory_accesses a WHERE a.tenant_id = :tenant_id AND a.memory_id = m.id
+        AND a.kind = 'confirm' AND a.at <= :as_of) AS confirmed_at,
        vector_send(e.embedding) AS content_vector, vector_send(t.embedding) AS slot_vector
 FROM memories m
 LEFT JOIN memory_state s ON s.tenant_id = :tenant_id AND s.memory_id = m.id
@@ -165,6 +166,7 @@ def _collected(rows: Sequence[RowMapping]) -> Collected:
             source=row["source"],
             corrects=row["corrects"],
             confirmed=row["confirmed"],
+            confirmed_at=row["confirmed_at"],
             read_only=row["read_only"],
         )
         for row in rows

@@ -158,15 +158,24 @@ async def test_a_value_that_comes_back_is_held_again(database: Database, scope: 
 
 
 async def test_what_persons_set_is_protected(database: Database, scope: TenantScope) -> None:
-    """Pinned and confirmed memories never give way to a plain statement, and no belief overrides them."""
+    """Pinned memories never give way to a plain statement, confirmed ones not to what was said before that."""
     pinned = await add_fact(database, scope, "Ann", "lives_in", "Oslo", observed_at=ago(days=20), pinned=True)
     confirmed = await add_fact(database, scope, "Bo", "lives_in", "Rome", observed_at=ago(days=20))
-    await add_access(database, scope, confirmed, ago(days=10), kind="confirm")
+    await add_access(database, scope, confirmed, ago(days=1), kind="confirm")
     await add_fact(database, scope, "Ann", "lives_in", "Bergen", observed_at=ago(days=2))
     await add_fact(database, scope, "Bo", "lives_in", "Bari", observed_at=ago(days=2))
     await harmonize(database, scope)
     assert not {pinned, confirmed} & set(await superseded(database, scope))
     assert {belief["status"] for belief in await beliefs(database, scope)} == {"contested"}
+
+
+async def test_what_is_said_after_a_confirmation_may_replace_it(database: Database, scope: TenantScope) -> None:
+    """To confirm says that it holds now, not that it will hold for ever."""
+    old = await add_fact(database, scope, "Bo", "lives_in", "Rome", observed_at=ago(days=20))
+    await add_access(database, scope, old, ago(days=10), kind="confirm")
+    new = await add_fact(database, scope, "Bo", "lives_in", "Bari", observed_at=ago(days=2))
+    await harmonize(database, scope)
+    assert await superseded(database, scope) == {old: (new, "update")}
 
 
 async def test_only_what_holds_here_is_looked_at(database: Database, scope: TenantScope) -> None:

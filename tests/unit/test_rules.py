@@ -149,6 +149,24 @@ def test_what_a_person_said_is_never_overridden(standing: dict[str, Any]) -> Non
     assert ints(belief.contradicts) == {2, 3, 4}
 
 
+def test_a_confirmation_stands_against_what_was_said_before_it() -> None:
+    """The newer statement wins unless the older one was confirmed after it."""
+    assert moves(decide(fact(1, "Berlin", confirmed_at=AT + timedelta(hours=1.5)), fact(2, "Paris"))) == {
+        (1, 2, "update")
+    }
+    later = decide(fact(1, "Berlin", confirmed_at=AT + timedelta(hours=2.5)), fact(2, "Paris"))
+    assert only_belief(later).status == "contested"
+
+
+def test_a_triple_whose_values_differ_in_numbers_holds_one() -> None:
+    """A count, a time or an amount that is stated anew replaces the former, whatever the relation is called."""
+    assert moves(decide(fact(1, "120", about="Corvane|seats"), fact(2, "150", about="Corvane|seats"))) == {
+        (1, 2, "update")
+    }
+    named = decide(fact(1, "blue", about="Corvane|colours"), fact(2, "green", about="Corvane|colours"))
+    assert moves(named) == set()
+
+
 def test_a_person_replaces_what_a_person_said() -> None:
     """The later of two confirmed statements wins by its time."""
     decision = decide(fact(1, "Berlin", confirmed=True), fact(2, "Paris", confirmed=True))
