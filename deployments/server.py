@@ -41,7 +41,6 @@ def lasting_environment(settings: Settings, database_url: str, *, host: str = HO
         **RETENTION,
         "PREFECT_SERVER_API_HOST": host,
         "PREFECT_SERVER_API_PORT": str(port),
-        "PREFECT_SERVER_DATABASE_MIGRATE_ON_START": "false",
     }
 
 

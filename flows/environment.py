@@ -1,7 +1,7 @@
 """Prefect's settings as Slowwave uses it, set before Prefect is imported, because it reads them at import.
 
 Where `PREFECT_API_URL` names a server, flows run against it and only what concerns this process is set. Otherwise
-Prefect starts a temporary server of its own, whose database is `prefect` in the embedded Postgres.
+they run against a temporary server (`temporary_server.py`), whose database is `prefect` in the embedded Postgres.
 """
 
 from __future__ import annotations
@@ -31,11 +31,9 @@ BATCHES = {
 }
 """The server takes in a task run in a third of the time with these."""
 
-STARTUP_SECONDS = 120
-
 
 def has_server() -> bool:
-    """Whether a Prefect server is named that flows run against."""
+    """Whether a person named a Prefect server that flows run against."""
     return bool(os.environ.get("PREFECT_API_URL"))
 
 
@@ -74,16 +72,9 @@ def server_environment(settings: Settings, database_url: str) -> dict[str, str]:
         **BATCHES,
         "PREFECT_HOME": str(settings.home / "prefect"),
         "PREFECT_SERVER_DATABASE_CONNECTION_URL": database_url,
-        "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
-    }
-
-
-def ephemeral_environment() -> dict[str, str]:
-    """For the temporary server that Prefect starts in a process without one; its schema is current already."""
-    return {
-        "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "true",
-        "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": str(STARTUP_SECONDS),
+        # `prefect_schema.prepare` has done that, once and not at every start.
         "PREFECT_SERVER_DATABASE_MIGRATE_ON_START": "false",
+        "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
     }
 
 

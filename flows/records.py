@@ -1,4 +1,4 @@
-"""What a flow run from a shell needs of Prefect around it: no heartbeats, and its record complete at the end."""
+"""What a flow run from a shell needs of Prefect around it: a server to report to, and a record that is complete."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from uuid import UUID
 
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId, FlowRunFilterParentFlowRunId
 from prefect.logging.handlers import APILogHandler
-from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
+from prefect.settings import PREFECT_API_URL, PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
 RECORD_SECONDS = 10.0
 """How long to wait for the temporary server to note what the tasks told it; the work itself is done by then."""
@@ -21,9 +22,15 @@ LAST_TASKS = ("close · ", "preview · ")
 
 
 @contextmanager
-def heartbeats_off() -> Iterator[None]:
-    """Flow runs inside send no heartbeats: nobody watches a run whose server ends with it. No variable can say so."""
-    with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
+def reporting_to(url: str | None) -> Iterator[None]:
+    """Flow runs inside report to this server; None for the one that Prefect's settings name.
+
+    They send no heartbeats, which would only keep the process waiting at its end; no variable can say so.
+    """
+    chosen: dict[Any, Any] = {PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}
+    if url is not None:
+        chosen[PREFECT_API_URL] = url
+    with temporary_settings(chosen):
         yield
 
 

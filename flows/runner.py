@@ -12,13 +12,13 @@ from typing import Any
 
 from flows.environment import (
     client_environment,
-    ephemeral_environment,
     has_server,
     prefect_database_url,
     server_environment,
     set_missing,
 )
 from flows.prefect_schema import prepare
+from flows.temporary_server import TemporaryServer
 from memory_core.errors import InvalidInput, SlowwaveError
 from memory_core.settings import Settings
 
@@ -54,28 +54,42 @@ def run(request: Mapping[str, Any]) -> Any:
     if command == "prepare":
         return prepare(settings)
     set_missing(client_environment(settings))
-    if not has_server():
-        prepare(settings)
-        set_missing({**server_environment(settings, prefect_database_url(settings)), **ephemeral_environment()})
-    return asyncio.run(_run_flow(str(command), request))
+    if has_server():
+        return asyncio.run(_run_flow(str(command), request, None))
+    prepare(settings)
+    environment = server_environment(settings, prefect_database_url(settings))
+    # Set before Prefect is imported; the import then goes on beside the start of the server.
+    os.environ.setdefault("PREFECT_HOME", environment["PREFECT_HOME"])
+    server = TemporaryServer({**environment, **_named(environment)})
+    try:
+        return asyncio.run(_run_flow(str(command), request, server))
+    finally:
+        server.stop()
 
 
-async def _run_flow(command: str, request: Mapping[str, Any]) -> Any:
+def _named(environment: Mapping[str, str]) -> dict[str, str]:
+    """What a person set of these variables, which stays."""
+    return {name: os.environ[name] for name in environment if name in os.environ}
+
+
+async def _run_flow(command: str, request: Mapping[str, Any], server: TemporaryServer | None) -> Any:
     from pydantic import ValidationError
 
     from flows.progress import listening
-    from flows.records import heartbeats_off, send_logs, wait_until_recorded
+    from flows.records import reporting_to, send_logs, wait_until_recorded
 
     try:
         flow, parameters = _flow_of(command, request)
     except ValidationError as error:
         raise _invalid(error) from error
-    with heartbeats_off(), listening(request.get("progress")):
+    if server is not None:
+        await asyncio.to_thread(server.wait)
+    with reporting_to(server.url if server else None), listening(request.get("progress")):
         state = await flow(parameters, return_state=True)
         result = await state.aresult(raise_on_failure=False)
         await send_logs()
         documents = _documents(result)
-        if not has_server():
+        if server is not None:
             await wait_until_recorded(state.state_details.flow_run_id)
     return documents
 

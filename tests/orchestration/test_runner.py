@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -138,3 +139,35 @@ def test_an_unknown_command_is_refused(tmp_path: Path) -> None:
     """The command line and the flows are versioned together, but an entry point can be called by anybody."""
     with pytest.raises(InvalidInput, match="dance"):
         run({"command": "dance", "home": str(tmp_path)})
+
+
+_HOLDER = """
+import time
+from flows.temporary_server import TemporaryServer
+print(TemporaryServer({}).process.pid, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.faults
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="it looks at /proc")
+def test_a_temporary_server_ends_with_the_process_it_serves(tmp_path: Path) -> None:
+    """Killed with -9, a process leaves no Prefect server behind."""
+    environment = {**os.environ, "PREFECT_HOME": str(tmp_path), "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
+    with subprocess.Popen([sys.executable, "-c", _HOLDER], env=environment, cwd=ROOT, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        server_pid = int(holder.stdout.readline())
+        os.kill(server_pid, 0)
+        holder.kill()
+    deadline = time.monotonic() + 30
+    while _is_running(server_pid):
+        assert time.monotonic() < deadline, "the server outlived its process"
+        time.sleep(0.1)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        # A process that ended and that nobody has waited for still has a number.
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
