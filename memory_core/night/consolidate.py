@@ -11,7 +11,7 @@ from uuid import UUID
 from tenacity import AsyncRetrying, retry_if_result, stop_after_attempt, wait_exponential_jitter
 
 from memory_core.database.engine import Database
-from memory_core.errors import NotFound, ScopeBusy
+from memory_core.errors import LaterRunsExist, NotFound, ScopeBusy
 from memory_core.night.chunks import ScopeRun, ScopeStep, advance_chunk, begin_chunk, close_chunk, hold
 from memory_core.night.context import context_for
 from memory_core.night.document import refusal_document, run_document
@@ -106,7 +106,7 @@ async def _step_with_retries(database: Database, runs: Sequence[ScopeRun], step:
 
     retrying = AsyncRetrying(
         retry=retry_if_result(lambda results: any(result.status == "transient" for result in results)),
-        wait=wait_exponential_jitter(initial=0.2, max=10),
+        wait=wait_exponential_jitter(multiplier=0.2, max=10),
         stop=stop_after_attempt(ATTEMPTS),
     )
     await retrying(attempt)
@@ -127,7 +127,10 @@ async def _preview(
             f"Another run holds the scope {scope}.", hint="Wait for it, or see `slowwave doctor`.", reason="busy"
         )
         return refusal_document(scope, kind, as_of, "busy", describe(busy))
-    run = await begin_run(database, scope, kind, as_of, parameters, dry_run=True)
+    try:
+        run = await begin_run(database, scope, kind, as_of, parameters, dry_run=True)
+    except LaterRunsExist as error:
+        return refusal_document(scope, kind, as_of, "refused", describe(error))
     context = await context_for(database, run)
     found = await preview(
         database, context, steps_of_kind(kind), collect=lambda connection: highlights_of(connection, context)
