@@ -17,7 +17,7 @@ from uuid import UUID
 from memory_core.database.engine import Database
 from memory_core.errors import InvalidInput, ScopeBusy, SlowwaveError, TransientError
 from memory_core.night.context import context_for
-from memory_core.night.document import error_of, refusal_document, run_document, status_of
+from memory_core.night.document import refusal_document, run_document, verdict
 from memory_core.night.highlights import highlights_of
 from memory_core.night.steps import steps_of_kind
 from memory_core.runs.advance import advance, close_run
@@ -186,9 +186,11 @@ async def close_chunk(database: Database, runs: Sequence[ScopeRun]) -> list[dict
             refused_for = await connection.scalar(
                 "SELECT error FROM runs WHERE tenant_id = :tenant_id AND id = :run_id"
             )
-        error = refused_for or error_of(steps)
-        report = run_document(run, status_of(steps), steps, error=error, highlights=told)
-        status = await close_run(database, context, report)
+        expected = [step.name for step in steps_of_kind(run.kind)]
+        status, error = verdict(steps, expected)
+        error = refused_for or error
+        report = run_document(run, status, steps, error=error, highlights=told)
+        status = await close_run(database, context, report, expected=expected)
         # Nothing is asked after the closing commit: a process killed then has told all that it would have.
         if status == "refused":
             report = run_document(run, status, steps, error=error)
