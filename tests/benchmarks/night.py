@@ -38,7 +38,8 @@ CREATE TEMP TABLE made AS
 INSERT INTO memories (tenant_id, id, scope_path, label, content, subject, predicate, object,
                       observed_at, recorded_at, last_activity_at, source, content_hash)
   SELECT 'bench', id, '{path}', 'GROUP' || n / 50 || 'X: item ' || n,
-         'Item ' || n / 2 || ' is stored in hall ' || n % 97 || CASE WHEN n % 12 = 0 THEN ' after an outage' ELSE '' END,
+         'Item ' || n / 2 || ' is stored in hall ' || n % 97
+         || CASE WHEN n % 12 = 0 THEN ' after an outage' ELSE '' END,
          'Item ' || n / 2, 'stored_in', 'hall ' || n % 97, at, at, at, 'source ' || n % 3, md5(n::text) FROM made;
 INSERT INTO memory_state (tenant_id, memory_id, scope_path) SELECT 'bench', id, '{path}' FROM made;
 INSERT INTO memory_embeddings (tenant_id, memory_id, scope_path, model, aspect, dimension, embedding)
