@@ -17,10 +17,10 @@ from uuid import UUID
 from memory_core.database.engine import Database
 from memory_core.errors import InvalidInput, ScopeBusy, SlowwaveError, TransientError
 from memory_core.night.context import context_for
-from memory_core.night.document import refusal_document, run_document, verdict
+from memory_core.night.document import refusal_document, run_document
 from memory_core.night.highlights import highlights_of
 from memory_core.night.steps import steps_of_kind
-from memory_core.runs.advance import advance, close_run
+from memory_core.runs.advance import advance, close_run, verdict
 from memory_core.runs.ledger import ISOLATION, begin_run, describe, load_run, record_failure, steps_of
 from memory_core.runs.locks import held_scopes
 from memory_core.scope import TenantScope

@@ -56,25 +56,6 @@ def run_document(
     return document
 
 
-def verdict(steps: Sequence[Mapping[str, Any]], expected: Sequence[str]) -> tuple[str, Mapping[str, Any] | None]:
-    """What a run that was not refused comes to by its ledger, and why, as `runs.advance.close_run` will store it.
-
-    Args:
-        expected: the names of the run's steps.
-
-    Returns:
-        `applied`, `partial` or `failed`; and the first failure, or which steps were never done; None for neither.
-    """
-    whole = [step for step in steps if ":" not in step["step"]]
-    failed = [step for step in whole if step["status"] != "done"]
-    missing = sorted(set(expected) - {step["step"] for step in whole})
-    anything = any(step["status"] == "done" for step in steps)
-    error = next((step["outcome"]["error"] for step in failed if "error" in step["outcome"]), None)
-    if error is None and missing:
-        error = {"error": "PermanentError", "message": f"Never done: {', '.join(missing)}.", "hint": ""}
-    return "applied" if not (failed or missing) else "partial" if anything else "failed", error
-
-
 def refusal_document(scope: Any, kind: str, as_of: Any, status: str, error: Mapping[str, Any]) -> dict[str, Any]:
     """The document of a scope that no run began in: busy, unknown, or with later runs."""
     return {

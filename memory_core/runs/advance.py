@@ -98,13 +98,31 @@ async def refuse_run(database: Database, context: RunContext, step: str, index: 
         await connection.commit()
 
 
+def verdict(steps: Sequence[Mapping[str, Any]], expected: Sequence[str]) -> tuple[str, Mapping[str, Any] | None]:
+    """What a run that was not refused comes to by its ledger, and why.
+
+    `applied`: every step done; `partial`: some failed, or only parts of one were done; `failed`: nothing done.
+
+    Args:
+        expected: the names of the run's steps; one of which the ledger knows nothing counts as failed.
+
+    Returns:
+        `applied`, `partial` or `failed`; and the first failure, or which steps were never done; None for neither.
+    """
+    whole = [step for step in steps if ":" not in step["step"]]
+    failed = [step for step in whole if step["status"] != "done"]
+    missing = sorted(set(expected) - {step["step"] for step in whole})
+    anything = any(step["status"] == "done" for step in steps)
+    error = next((step["outcome"]["error"] for step in failed if "error" in step["outcome"]), None)
+    if error is None and missing:
+        error = {"error": "PermanentError", "message": f"Never done: {', '.join(missing)}.", "hint": ""}
+    return "applied" if not (failed or missing) else "partial" if anything else "failed", error
+
+
 async def close_run(
     database: Database, context: RunContext, report: Mapping[str, Any], *, expected: Sequence[str] = ()
 ) -> str:
-    """Close the run by what its steps came to, and return its status.
-
-    `applied`: every step done; `partial`: some failed, or only parts of one were done; `failed`: nothing done;
-    `refused`: a guard tripped (already closed).
+    """Close the run by the verdict over its steps, unless a guard closed it before as `refused`; return its status.
 
     Args:
         expected: the names of the run's steps; one of which the ledger knows nothing counts as failed.
@@ -115,14 +133,7 @@ async def close_run(
         if current != "running":
             return str(current)
         steps = await steps_of(connection, run.id)
-        whole = [item for item in steps if ":" not in item["step"]]
-        failed = [item for item in whole if item["status"] != "done"]
-        missing = sorted(set(expected) - {item["step"] for item in whole})
-        anything = any(item["status"] == "done" for item in steps)
-        status = "applied" if not (failed or missing) else "partial" if anything else "failed"
-        error = next((item["outcome"].get("error") for item in failed if "error" in item["outcome"]), None)
-        if error is None and missing:
-            error = {"error": "PermanentError", "message": f"Never done: {', '.join(missing)}.", "hint": ""}
+        status, error = verdict(steps, expected)
         await finish_run(connection, status, report, error)
         await connection.commit()
     return status
