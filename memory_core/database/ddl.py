@@ -176,6 +176,18 @@ $key$;
 """
 
 
+REFRESH_STATISTICS = f"""
+CREATE FUNCTION {SCHEMA}.refresh_statistics() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = {SCHEMA}, pg_temp AS $statistics$
+BEGIN
+  -- Only an owner may ANALYZE; autovacuum comes a minute after a large import, the first night perhaps before it.
+  ANALYZE {", ".join(f"{SCHEMA}.{item.name}" for item in REGISTRY if item.checksummed or item.journalled)};
+END $statistics$;
+REVOKE ALL ON FUNCTION {SCHEMA}.refresh_statistics() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION {SCHEMA}.refresh_statistics() TO {APP_ROLE};
+"""
+
+
 def schema() -> str:
     """The whole schema of today: tables, indexes, policies, triggers."""
     dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
@@ -189,7 +201,7 @@ def schema() -> str:
                 parts.append(f"{SetColumnComment(column).compile(dialect=dialect)};")
     parts += [policies(item) for item in REGISTRY]
     parts += [operator_policies(), cascade_policy()]
-    parts += [DECISION_KEY, MEMORY_VERSION, ENQUEUE]
+    parts += [DECISION_KEY, MEMORY_VERSION, ENQUEUE, REFRESH_STATISTICS]
     parts += [journal(item) for item in REGISTRY if item.journalled]
     parts.append(f"GRANT USAGE ON SCHEMA {SCHEMA} TO {APP_ROLE}, {OPERATOR_ROLE};")
     parts.append(f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA {SCHEMA} TO {APP_ROLE};")

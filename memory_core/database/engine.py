@@ -86,6 +86,12 @@ class Database:
             async with self._engine(OPERATOR_ROLE).connect() as connection:
                 return list((await connection.execute(text(sql), parameters)).mappings().all())
 
+    async def refresh_statistics(self) -> None:
+        """Let the planner know of many new rows; without statistics a first night's cost may grow with their square."""
+        with translated_errors():
+            async with self.app.begin() as connection:
+                await connection.execute(text("SELECT slowwave.refresh_statistics()"))
+
     @asynccontextmanager
     async def lock_connection(self) -> AsyncIterator[Any]:
         """One connection of its own in autocommit; its session's advisory locks end with it or with its process."""

@@ -39,6 +39,9 @@ from memory_core.scope import TenantScope
 
 STDIN = "-"
 BATCH_SIZE = 500
+STATISTICS_FROM = 200
+"""New memories from which the planner is told of them at once."""
+
 SCOPES_WAITING = 20
 """Batches' worth of lines that may wait in memory while a file of many scopes is read."""
 
@@ -168,6 +171,8 @@ class _Import:
                 self.rejects.add(item.reference.line, item.reason, **said_by, **item.reference.to_dict())
             self._tell("linking")
         self._tell("linking")
+        if not self.dry and self.report.total().inserted >= STATISTICS_FROM:
+            await retried(self.database.refresh_statistics)
 
     async def _store_all(self) -> None:
         for scope in list(self.waiting):

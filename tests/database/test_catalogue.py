@@ -7,6 +7,7 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import create_engine, text
 
 from memory_core.database import ddl
+from memory_core.database.engine import Database
 from memory_core.database.registry import REGISTRY
 from memory_core.database.tables import metadata
 
@@ -99,3 +100,15 @@ def test_keys_begin_with_the_tenant() -> None:
         assert next(iter(item.table.primary_key)).name == "tenant_id", item.name
         for key in item.table.foreign_key_constraints:
             assert next(iter(key.columns)).name == "tenant_id", (item.name, key.name)
+
+
+async def test_the_app_role_may_refresh_the_statistics_and_nothing_else_of_the_owner(database: Database) -> None:
+    """After a large import the planner knows the tables; the app role owns none of them."""
+    await database.refresh_statistics()
+    engine = create_engine(database.url)
+    with engine.connect() as connection:
+        analyzed = connection.execute(
+            text("SELECT relname FROM pg_stat_user_tables WHERE schemaname = 'slowwave' AND last_analyze IS NOT NULL")
+        ).scalars()
+        assert {"memories", "memory_state", "memory_edges"} <= set(analyzed)
+    engine.dispose()

@@ -782,6 +782,15 @@ CREATE TRIGGER memories_enqueue AFTER INSERT ON slowwave.memories
   REFERENCING NEW TABLE AS new_rows
   FOR EACH STATEMENT EXECUTE FUNCTION slowwave.memories_enqueue();
 
+CREATE FUNCTION slowwave.refresh_statistics() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = slowwave, pg_temp AS $statistics$
+BEGIN
+  -- Only an owner may ANALYZE; autovacuum comes a minute after a large import, the first night perhaps before it.
+  ANALYZE slowwave.memories, slowwave.memory_state, slowwave.memory_embeddings, slowwave.memory_accesses, slowwave.memory_edges, slowwave.pending_connections, slowwave.corrections, slowwave.soul_profiles, slowwave.triggers, slowwave.harmonic_beliefs, slowwave.belief_evidence, slowwave.belief_embeddings, slowwave.harmonize_queue, slowwave.decisions;
+END $statistics$;
+REVOKE ALL ON FUNCTION slowwave.refresh_statistics() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION slowwave.refresh_statistics() TO slowwave_app;
+
 CREATE FUNCTION slowwave.journal_memories_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
