@@ -7,7 +7,7 @@ from uuid import UUID
 
 from memory_core.database.registry import REGISTRY, TableEntry, entry
 from memory_core.database.scoped import ScopedConnection
-from memory_core.runs.restore import key_matches, key_of
+from memory_core.runs.restore import key_columns, key_matches, key_of
 
 _OTHERS = "created_by_run IS DISTINCT FROM CAST(:id AS uuid)"
 
@@ -91,7 +91,8 @@ def _in_use(item: TableEntry) -> str:
         uses.append(f"""{key_of(item, "t")} IN (
         SELECT l.row_key
         FROM (
-          SELECT DISTINCT ON (c.row_key, b.key) c.row_key, b.key AS name, b.value
+          SELECT DISTINCT ON (c.row_key, b.key)
+                 c.row_key, {key_columns(item, "c.row_key")}, b.key AS name, b.value
           FROM runs r
           JOIN run_changes c ON c.tenant_id = r.tenant_id AND c.scope_path = r.scope_path AND c.run_id = r.id
           CROSS JOIN LATERAL jsonb_each(c.before) AS b
@@ -100,7 +101,7 @@ def _in_use(item: TableEntry) -> str:
             AND c.table_name = :table_name AND c.operation = 'update'
           ORDER BY c.row_key, b.key, c.sequence
         ) AS l
-        JOIN {item.name} m ON {_made("m")} AND {key_matches(item, "m", "l.row_key")}
+        JOIN {item.name} m ON {_made("m")} AND {key_matches(item, "m", "l")}
         WHERE to_jsonb(m) -> l.name IS DISTINCT FROM l.value
       )""")
     return "\n      OR ".join(uses)

@@ -82,11 +82,18 @@ def _type(item: TableEntry, column: str) -> str:
     return item.table.columns[column].type.compile(postgresql.dialect())  # type: ignore[no-untyped-call]
 
 
-def key_matches(item: TableEntry, alias: str, row_key: str) -> str:
-    """SQL condition: the row `alias` has the key that the jsonb expression `row_key` holds."""
-    return " AND ".join(
-        f"{alias}.{column} = CAST({row_key} ->> '{column}' AS {_type(item, column)})" for column in item.key
-    )
+def key_columns(item: TableEntry, row_key: str) -> str:
+    """SQL select list: the key that the jsonb expression `row_key` holds, as columns of the table's own types.
+
+    Compare with these, never with the expression: reading a document is not leakproof, so that under row-level
+    security no index would serve the comparison.
+    """
+    return ", ".join(f"CAST({row_key} ->> '{column}' AS {_type(item, column)}) AS key_{column}" for column in item.key)
+
+
+def key_matches(item: TableEntry, alias: str, keys: str) -> str:
+    """SQL condition: the row `alias` has the key in the columns that `key_columns` made of the relation `keys`."""
+    return " AND ".join(f"{alias}.{column} = {keys}.key_{column}" for column in item.key)
 
 
 def key_of(item: TableEntry, alias: str) -> str:
@@ -139,10 +146,11 @@ def _restore_sql(item: TableEntry) -> str:
         for column in item.journalled_columns()
     )
     row = f"slowwave.{item.name}"
+    keys = ", ".join(f"c.key_{column}" for column in item.key)
     return f"""
-WITH {_DELETED}, {_MADE_AND_GONE}, changed AS (
+WITH {_DELETED}, {_MADE_AND_GONE}, changed AS MATERIALIZED (
   -- Of several changes of one column, the first before and the last after count.
-  SELECT c.row_key, b.key AS name,
+  SELECT c.row_key, {key_columns(item, "c.row_key")}, b.key AS name,
          (array_agg(b.value ORDER BY c.sequence))[1] AS before,
          (array_agg(c.after -> b.key ORDER BY c.sequence DESC))[1] AS after
   FROM run_changes c CROSS JOIN LATERAL jsonb_each(c.before) AS b
@@ -153,34 +161,34 @@ WITH {_DELETED}, {_MADE_AND_GONE}, changed AS (
 ), compared AS (
   SELECT c.*, bool_and(c.now IN (c.before, c.after)) OVER (PARTITION BY c.row_key, {_group(item)}) AS whole
   FROM (
-    SELECT c.row_key, c.name, c.before, c.after, t.tenant_id IS NOT NULL AS present,
+    SELECT c.row_key, {keys}, c.name, c.before, c.after, t.tenant_id IS NOT NULL AS present,
            coalesce(to_jsonb(t) -> c.name, '"no such column"'::jsonb) AS now
     FROM changed c
     LEFT JOIN {item.name} t
-      ON t.tenant_id = :tenant_id AND t.scope_path = :scope_path AND {key_matches(item, "t", "c.row_key")}
+      ON t.tenant_id = :tenant_id AND t.scope_path = :scope_path AND {key_matches(item, "t", "c")}
     WHERE ({made}) IS NOT TRUE
   ) AS c
 ), chosen AS (
-  SELECT c.row_key, jsonb_object_agg(c.name, c.before) AS before
-  FROM compared c WHERE c.present AND c.whole AND c.now::text <> c.before::text GROUP BY c.row_key
+  SELECT c.row_key, {keys}, jsonb_object_agg(c.name, c.before) AS before
+  FROM compared c WHERE c.present AND c.whole AND c.now::text <> c.before::text GROUP BY c.row_key, {keys}
 ), placed AS (
-  SELECT c.row_key, c.before, c.before - ({_withheld(item)}) AS restored
+  SELECT c.row_key, {keys}, c.before, c.before - ({_withheld(item)}) AS restored
   FROM chosen c
   JOIN {item.name} t
-    ON t.tenant_id = :tenant_id AND t.scope_path = :scope_path AND {key_matches(item, "t", "c.row_key")}
+    ON t.tenant_id = :tenant_id AND t.scope_path = :scope_path AND {key_matches(item, "t", "c")}
   CROSS JOIN LATERAL jsonb_populate_record(NULL::{row}, (to_jsonb(t) - 'embedding') || c.before) AS r
 ), fitting AS MATERIALIZED (
-  SELECT p.row_key, p.before, p.restored AS placed,
-         CASE WHEN (SELECT {_rules(item)} FROM (SELECT r.*) AS one) THEN p.restored ELSE '{{}}'::jsonb END AS restored
-  FROM placed p
+  SELECT c.row_key, {keys}, c.before, c.restored AS placed,
+         CASE WHEN (SELECT {_rules(item)} FROM (SELECT r.*) AS one) THEN c.restored ELSE '{{}}'::jsonb END AS restored
+  FROM placed c
   JOIN {item.name} t
-    ON t.tenant_id = :tenant_id AND t.scope_path = :scope_path AND {key_matches(item, "t", "p.row_key")}
-  CROSS JOIN LATERAL jsonb_populate_record(NULL::{row}, (to_jsonb(t) - 'embedding') || p.restored) AS r
+    ON t.tenant_id = :tenant_id AND t.scope_path = :scope_path AND {key_matches(item, "t", "c")}
+  CROSS JOIN LATERAL jsonb_populate_record(NULL::{row}, (to_jsonb(t) - 'embedding') || c.restored) AS r
 ), updated AS (
   UPDATE {item.name} AS t
   SET {assignments}
   FROM fitting f CROSS JOIN LATERAL jsonb_populate_record(NULL::{row}, f.restored) AS old
-  WHERE t.tenant_id = :tenant_id AND t.scope_path = :scope_path AND {key_matches(item, "t", "f.row_key")}
+  WHERE t.tenant_id = :tenant_id AND t.scope_path = :scope_path AND {key_matches(item, "t", "f")}
     AND f.restored <> '{{}}'::jsonb
   RETURNING f.row_key
 ), refused AS (

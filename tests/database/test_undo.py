@@ -17,8 +17,9 @@ from memory_core.runs.locks import held_scopes
 from memory_core.runs.perform import perform_step
 from memory_core.runs.undo import UndoResult, undo_run
 from memory_core.scope import TenantScope
+from memory_core.settings import Settings
 from memory_core.sleep.strengthen import STEP as STRENGTHEN
-from tests.builders import NIGHT, add_access, add_edge, add_memory, ago
+from tests.builders import NIGHT, add_access, add_edge, add_memory, add_scope, ago
 from tests.nights import Night, change, rows, sleep, state, undo
 from tests.steps import begun, importance, link, retire, step, summarise
 
@@ -339,3 +340,27 @@ async def test_begin_refuses_what_is_not_a_night(database: Database, scope: Tena
         await begin_run(database, scope, "sleep", NIGHT.replace(tzinfo=None))
     with pytest.raises(InvalidInput, match="no run of kind"):
         await begin_run(database, scope, "undo", NIGHT)
+
+
+FILL = """
+WITH made AS (
+  INSERT INTO memories (tenant_id, id, scope_path, content, observed_at, recorded_at, last_activity_at, content_hash)
+  SELECT :tenant_id, gen_random_uuid(), :scope_path, 'memory ' || n, :at, :at, :at, md5(CAST(n AS text))
+  FROM generate_series(1, 8000) AS n
+  RETURNING tenant_id, id, scope_path
+)
+INSERT INTO memory_state (tenant_id, memory_id, scope_path) SELECT tenant_id, id, scope_path FROM made
+"""
+
+
+async def test_an_undo_of_many_rows_is_linear(database: Database, scope: TenantScope, settings: Settings) -> None:
+    """Rows are found by their keys under row-level security too; compared each with each, this takes minutes."""
+    await add_scope(database, scope)
+    await change(database, scope, FILL, at=ago(days=30))
+    before = await state(database, scope)
+    everything = ("UPDATE memory_state SET importance = importance + 1 WHERE tenant_id = :tenant_id", {})
+    night = await sleep(database, scope, step(everything))
+    async with Database.open(settings.model_copy(update={"statement_timeout": 8})) as hurried:
+        result = await undo_run(hurried, scope, night.run.id, at=NIGHT)
+    assert (result.restored, result.refused) == (8000, ())
+    assert await state(database, scope) == before
