@@ -24,9 +24,9 @@ from memory_core.shmr.decisions import ClusterDecision
 from memory_core.shmr.effects import Sources, dampen, lock_sources, supersede
 from memory_core.shmr.harmonize import unpack
 from memory_core.shmr.queue import keep_decisions, put_back
-from memory_core.shmr.slots import normalise, normalise_predicate, split_negation
 from memory_core.shmr.stored import shmr_settings, vector_text
 from memory_core.shmr.translation import belief_id
+from memory_core.shmr.wording import normalise, normalise_predicate, split_negation
 
 NAME = "apply"
 

@@ -16,8 +16,9 @@ from memory_core.runs.outcome import SAMPLE_SIZE, StepOutcome
 from memory_core.shmr.clustering import Cluster
 from memory_core.shmr.clustering import cluster as group
 from memory_core.shmr.collect import waiting
+from memory_core.shmr.phrases import learn_phrases
 from memory_core.shmr.settings import ShmrSettings
-from memory_core.shmr.slots import Slot, learn_phrases, slot_of
+from memory_core.shmr.slots import Slot, slot_of
 from memory_core.shmr.stored import Collected, all_candidates, member_documents, shmr_settings
 
 NAME = "cluster"

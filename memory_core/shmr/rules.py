@@ -20,7 +20,8 @@ from memory_core.shmr.candidates import Candidate
 from memory_core.shmr.components import Vectors
 from memory_core.shmr.decisions import BeliefProposal, ClusterDecision, Rejected, Supersede, SupersedeReason
 from memory_core.shmr.settings import ShmrSettings
-from memory_core.shmr.slots import Slot, compatible, is_time, normalise_value, same_words, split_negation
+from memory_core.shmr.slots import Slot
+from memory_core.shmr.wording import compatible, is_time, normalise_value, same_words, split_negation
 
 RULES_VERSION = 1
 """Stored with every decision; raised when a rule changes. New rules do not decide old clusters again by themselves."""

@@ -17,7 +17,8 @@ from memory_core.shmr.decisions import (
     SupersedeReason,
 )
 from memory_core.shmr.proposals import ProposedBelief
-from memory_core.shmr.slots import Slot, contradict, normalise_value, slot_of
+from memory_core.shmr.slots import Slot, contradict, slot_of
+from memory_core.shmr.wording import normalise_value
 
 
 def belief_id(scope: TenantScope, belief: BeliefProposal) -> UUID:

@@ -21,8 +21,9 @@ from memory_core.models.minilm import MiniLMEmbedding
 from memory_core.shmr.candidates import Candidate
 from memory_core.shmr.clustering import Cluster, cluster, fingerprint
 from memory_core.shmr.components import Components, Vectors, join_similar
+from memory_core.shmr.phrases import learn_phrases
 from memory_core.shmr.settings import ShmrSettings
-from memory_core.shmr.slots import Slot, learn_phrases, slot_of
+from memory_core.shmr.slots import Slot, slot_of
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 PLANTED = json.loads((Path(__file__).parents[1] / "data" / "planted_slots.json").read_text())

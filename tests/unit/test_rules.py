@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from memory_core.models.minilm import MiniLMEmbedding
 from memory_core.shmr.candidates import Candidate
 from memory_core.shmr.decisions import BeliefProposal, ClusterDecision
+from memory_core.shmr.phrases import learn_phrases
 from memory_core.shmr.rules import harmonize_by_rules
 from memory_core.shmr.settings import ShmrSettings
-from memory_core.shmr.slots import learn_phrases, slot_of
+from memory_core.shmr.slots import slot_of
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 DATA = Path(__file__).parents[1] / "data"

@@ -10,16 +10,13 @@ import pytest
 
 from memory_core.errors import InvalidTime
 from memory_core.shmr.candidates import Candidate
-from memory_core.shmr.slots import (
-    LearnedPhrases,
-    Slot,
-    contradict,
-    learn_phrases,
+from memory_core.shmr.phrases import LearnedPhrases, learn_phrases
+from memory_core.shmr.slots import Slot, contradict, slot_of
+from memory_core.shmr.wording import (
     normalise,
     normalise_predicate,
     normalise_value,
     same_words,
-    slot_of,
     split_negation,
     values_of_relation,
 )
