@@ -27,7 +27,7 @@ demo: setup ## six weeks of two tenants' memory, slept through, with the morning
 
 test: setup ## every check and every test
 	@$(MAKE) --no-print-directory checks
-	@$(PYTHON_OF_VENV) -m pytest
+	@$(PYTHON_OF_VENV) -m pytest -n 2 --dist loadfile
 
 lint: install checks ## ruff, mypy strict, and the import contracts
 
