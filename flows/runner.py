@@ -73,6 +73,7 @@ def _named(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 async def _run_flow(command: str, request: Mapping[str, Any], server: TemporaryServer | None) -> Any:
+    from prefect import tags
     from pydantic import ValidationError
 
     from flows.progress import listening
@@ -84,7 +85,11 @@ async def _run_flow(command: str, request: Mapping[str, Any], server: TemporaryS
         raise _invalid(error) from error
     if server is not None:
         await asyncio.to_thread(server.wait)
-    with reporting_to(server.url if server else None), listening(request.get("progress")):
+    with (
+        reporting_to(server.url if server else None),
+        listening(request.get("progress")),
+        tags("slowwave", "on-demand", *(["dry-run"] if request.get("dry_run") else [])),
+    ):
         state = await flow(parameters, return_state=True)
         result = await state.aresult(raise_on_failure=False)
         await send_logs()

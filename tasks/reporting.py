@@ -23,6 +23,24 @@ MORNING_REPORT_KEY = "morning-report"
 REPORTS_IN_FULL = 10
 """Scopes whose morning reports are shown in full; more are shown as a table of one line a scope."""
 
+PURPOSES = {
+    "strengthen": "What was used grows more important.",
+    "cooccurrence": "What was active within the same hour is linked.",
+    "tag_risk": "Memories that speak of a real risk are marked with the words that say so.",
+    "pending_edges": "Connections that activation inferred become edges, or are rejected with a reason.",
+    "prune_orphans": "Stale, unimportant, unlinked memories are retired; nothing is deleted.",
+    "meta_nodes": "Groups of three and more memories with one label prefix have a summary.",
+    "soul_corrections": "What a person corrected is applied to the SOUL profile.",
+    "embed": "Memories without a vector get one.",
+    "collect": "What waits to be harmonised, oldest first.",
+    "cluster": "Statements about the same thing are brought together.",
+    "harmonize": "Each cluster is decided, by rules or by a model.",
+    "score": "Decisions that do not cohere with their evidence are rejected.",
+    "apply": "Accepted decisions become beliefs with their evidence.",
+    "log": "The resonance log keeps what the run came to.",
+}
+"""What each step is for, as its artifact's description."""
+
 _SHMR_NAMES = frozenset(step.name for step in SHMR_STEPS)
 
 
@@ -37,10 +55,13 @@ async def report_step(step: str, results: Sequence[ScopeStep]) -> None:
         return
     key = step_key(step)
     if len(results) == 1:
-        await _quietly(f"artifact {key}", lambda: acreate_markdown_artifact(step_markdown(results[0]), key=key))
+        await _quietly(
+            f"artifact {key}",
+            lambda: acreate_markdown_artifact(step_markdown(results[0]), key=key, description=PURPOSES[step]),
+        )
         return
     rows = [step_row(result) for result in results]
-    description = _shortened(f"{step} in {len(rows)} scopes", len(rows))
+    description = f"{PURPOSES[step]} {_shortened(f'{len(rows)} scopes', len(rows))}"
     await _quietly(
         f"artifact {key}",
         lambda: acreate_table_artifact(rows[:ROWS_AN_ARTIFACT], key=key, description=description),
