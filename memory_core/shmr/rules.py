@@ -8,101 +8,25 @@ What these do not decide becomes a contested belief: a wrong retirement costs mo
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from itertools import pairwise
+from datetime import timedelta
 from uuid import UUID
 
 from memory_core.shmr.candidates import Candidate
 from memory_core.shmr.components import Vectors
 from memory_core.shmr.decisions import BeliefProposal, ClusterDecision, Rejected, Supersede, SupersedeReason
 from memory_core.shmr.settings import ShmrSettings
+from memory_core.shmr.sides import Item, Side, differ_in_numbers, holds_many, is_denial, rivals, sides_of
 from memory_core.shmr.slots import Slot
-from memory_core.shmr.wording import compatible, is_time, normalise_value, same_words, split_negation
+from memory_core.shmr.wording import normalise_value, same_words, split_negation
 
 RULES_VERSION = 1
 """Stored with every decision; raised when a rule changes. New rules do not decide old clusters again by themselves."""
 
 CLEARLY_LATER = timedelta(minutes=1)
 """Two statements closer in time than this have no order."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Item:
-    candidate: Candidate
-    slot: Slot
-
-    @property
-    def id(self) -> UUID:
-        return self.candidate.memory_id
-
-
-@dataclass(slots=True)
-class _Side:
-    """Statements of one slot that say the same thing; `items` in order of time."""
-
-    items: list[_Item]
-
-    @property
-    def slot(self) -> Slot:
-        return max((item.slot for item in self.items), key=lambda slot: (len(slot.value), slot.value))
-
-    @property
-    def first(self) -> _Item:
-        return self.items[0]
-
-    @property
-    def last(self) -> _Item:
-        return self.items[-1]
-
-    @property
-    def own(self) -> list[_Item]:
-        return [item for item in self.items if not item.candidate.read_only]
-
-    @property
-    def by_person(self) -> bool:
-        return any(item.candidate.by_person for item in self.items)
-
-    @property
-    def by_own_person(self) -> bool:
-        return any(item.candidate.by_person for item in self.own)
-
-    def stands_against(self, said_at: datetime, *, own: bool = False) -> bool:
-        return any(item.candidate.stands_against(said_at) for item in (self.own if own else self.items))
-
-    @property
-    def sources(self) -> int:
-        return len({item.candidate.source for item in self.items})
-
-    @property
-    def values(self) -> int:
-        return len({item.slot.value for item in self.items})
-
-    @property
-    def confidence(self) -> float:
-        return max(item.candidate.confidence for item in self.items)
-
-    @property
-    def kept(self) -> _Item:
-        """What stands for the side: a correction, then confirmed, most detailed, earliest; a parent scope's last."""
-        value = self.slot.value
-        return min(
-            self.own or self.items,
-            key=lambda item: (
-                item.candidate.corrects is None,
-                not item.candidate.confirmed,
-                item.slot.value != value,
-                item.candidate.observed_at,
-                str(item.id),
-            ),
-        )
-
-    @property
-    def ids(self) -> tuple[UUID, ...]:
-        return tuple(item.id for item in self.items)
 
 
 @dataclass(slots=True)
@@ -135,11 +59,11 @@ def harmonize_by_rules(
     decisions = _Decisions()
     corrections = _explicit_corrections([members[i] for i in order], decisions)
     _free_text_duplicates(order, members, slots, vectors, settings.duplicate_threshold, decisions)
-    groups: dict[tuple[str, str, str], list[_Item]] = defaultdict(list)
+    groups: dict[tuple[str, str, str], list[Item]] = defaultdict(list)
     for i in order:
         slot = slots[i]
         if slot is not None:
-            groups[(*slot.key, slot.qualifier or "")].append(_Item(members[i], slot))
+            groups[(*slot.key, slot.qualifier or "")].append(Item(members[i], slot))
     for key in sorted(groups):
         if len(groups[key]) > 1:
             _settle(groups[key], corrections, decisions)
@@ -200,15 +124,15 @@ def _same_speaker(first: Candidate, second: Candidate) -> bool:
     return first.source == second.source or not personal.intersection(normalise_value(first.content).split())
 
 
-def _settle(items: list[_Item], corrections: dict[UUID, UUID], decisions: _Decisions) -> None:
+def _settle(items: list[Item], corrections: dict[UUID, UUID], decisions: _Decisions) -> None:
     """Decide the statements of one slot and one time."""
     gone = {item.id for item in items if item.id in decisions.supersedes}
-    sides = _sides([item for item in items if item.id not in gone])
-    many = _many_values(sides)
-    contested: list[_Side] = []
+    sides = sides_of([item for item in items if item.id not in gone])
+    many = holds_many(sides)
+    contested: list[Side] = []
     winners = list(sides)
-    overridden: dict[int, list[_Side]] = defaultdict(list)
-    for conflict in _conflicts(sides, many):
+    overridden: dict[int, list[Side]] = defaultdict(list)
+    for conflict in rivals(sides, many):
         winner, reason, because = _decide(conflict, many)
         if winner is None:
             contested += conflict
@@ -244,65 +168,7 @@ def _ends_in(corrected: UUID, corrections: dict[UUID, UUID], ids: Container[UUID
     return False
 
 
-def _sides(items: list[_Item]) -> list[_Side]:
-    """Items grouped by what they say; a value that only lacks the detail of exactly one other joins it."""
-    by_value: dict[tuple[bool, str], list[_Item]] = defaultdict(list)
-    for item in items:
-        by_value[item.slot.polarity, item.slot.value].append(item)
-    for polarity, value in sorted(by_value, key=lambda key: -len(key[1])):
-        fuller = [v for p, v in by_value if p == polarity and v.startswith((f"{value}, ", f"{value} ("))]
-        if polarity and len(fuller) == 1:
-            by_value[polarity, fuller[0]] += by_value.pop((polarity, value))
-    sides = [_Side(sorted(each, key=_in_time)) for each in by_value.values()]
-    return sorted(sides, key=lambda side: _in_time(side.first))
-
-
-def _in_time(item: _Item) -> tuple[datetime, str]:
-    return item.candidate.observed_at, str(item.id)
-
-
-def _many_values(sides: list[_Side]) -> bool | None:
-    """Whether the slot holds many values: as its slots say, or because two values were stated in turns (A, B, A, B)."""
-    hints = {item.slot.multi_valued for side in sides for item in side.items}
-    if True in hints:
-        return True
-    timeline = sorted(
-        ((item.candidate.observed_at, number) for number, side in enumerate(sides) for item in side.items)
-    )
-    values = [number for _, number in timeline]
-    turns = sum(1 for earlier, later in pairwise(values) if earlier != later)
-    if len(sides) > 1 and turns > len(sides):
-        return True
-    return None if None in hints else False
-
-
-def _conflicts(sides: list[_Side], many: bool | None) -> list[list[_Side]]:
-    """Groups of sides of which only one can hold."""
-    affirmed = [side for side in sides if side.slot.polarity]
-    denied = {side.slot.value: side for side in sides if not side.slot.polarity}
-    pairs = [[side, denied[side.slot.value]] for side in affirmed if side.slot.value in denied]
-    if many or len(affirmed) < 2:
-        return pairs
-    kinds = {is_time(side.slot.value) for side in affirmed}
-    related = any(compatible(a.slot.value, b.slot.value) for a in affirmed for b in affirmed if a is not b)
-    if pairs or related or len(kinds) > 1:
-        # Values that only add words to one another, one that is denied as well, or "in Rome" beside "in 1990":
-        # no clear set of rivals.
-        return pairs
-    stated = all(item.candidate.has_triple for side in affirmed for item in side.items)
-    if many is None and not stated and not _measured(affirmed):
-        # A sentence's slot is a guess; without a relation known to be single-valued it is no ground for an objection.
-        return pairs
-    return [affirmed]
-
-
-def _measured(sides: list[_Side]) -> bool:
-    """Whether the values differ in their numbers alone ("08:00" / "09:00", "1240 eur" / "1420 eur")."""
-    shapes = {re.sub(r"\d+", "0", side.slot.value) for side in sides}
-    return len(shapes) == 1 and "0" in shapes.pop()
-
-
-def _decide(sides: list[_Side], many: bool | None) -> tuple[_Side | None, SupersedeReason, str]:
+def _decide(sides: list[Side], many: bool | None) -> tuple[Side | None, SupersedeReason, str]:
     latest = max(sides, key=lambda side: (side.last.candidate.observed_at, str(side.last.id)))
     others = [side for side in sides if side is not latest]
     by_time = all(
@@ -319,7 +185,7 @@ def _decide(sides: list[_Side], many: bool | None) -> tuple[_Side | None, Supers
         return None, "contradiction", "a later statement differs from what a person corrected or confirmed"
     if not latest.own:
         return None, "contradiction", "the latest statement belongs to a parent scope"
-    if many is None and not _is_denial(sides) and not _measured(sides):
+    if many is None and not is_denial(sides) and not differ_in_numbers(sides):
         return None, "contradiction", "it is not known whether this relation holds one value or several"
     when = f"{latest.first.candidate.observed_at:%Y-%m-%d %H:%M}"
     if by_time and _may_replace(sides):
@@ -337,18 +203,14 @@ def _decide(sides: list[_Side], many: bool | None) -> tuple[_Side | None, Supers
     return None, "contradiction", "stated at the same time, with no independent support to decide"
 
 
-def _is_denial(sides: list[_Side]) -> bool:
-    return len({side.slot.polarity for side in sides}) > 1
-
-
-def _may_replace(sides: list[_Side]) -> bool:
+def _may_replace(sides: list[Side]) -> bool:
     """A state may end and be denied later; a single past event may not ("slept well", "did not sleep well")."""
     predicate = f" {sides[0].slot.predicate} "
     past = any(word.endswith("ed") or word in ("was", "were", "did", "had") for word in predicate.split())
-    return not (_is_denial(sides) and past)
+    return not (is_denial(sides) and past)
 
 
-def _hold(side: _Side, losers: list[_Side], corrected: list[_Item], decisions: _Decisions) -> None:
+def _hold(side: Side, losers: list[Side], corrected: list[Item], decisions: _Decisions) -> None:
     overridden = [item for loser in losers for item in loser.items] + corrected
     reasons = sorted({s.because for item in overridden if (s := decisions.supersedes.get(item.id))})
     kept = side.kept
@@ -369,7 +231,7 @@ def _hold(side: _Side, losers: list[_Side], corrected: list[_Item], decisions: _
     )
 
 
-def _contest(sides: list[_Side], because: str, decisions: _Decisions) -> None:
+def _contest(sides: list[Side], because: str, decisions: _Decisions) -> None:
     leading = max(sides, key=lambda side: (side.by_person, side.last.candidate.observed_at, str(side.last.id)))
     others = [side for side in sides if side is not leading]
     kept = [side.kept for side in (leading, *others)]
