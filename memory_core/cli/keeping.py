@@ -48,8 +48,17 @@ def doctor(home: options.Home = None, as_json: options.Json = False, debug: opti
     return ExitCode.FAILED if problems else ExitCode.DONE
 
 
-def status(home: options.Home = None, as_json: options.Json = False, debug: options.Debug = False) -> int:
-    """Show what runs, and for each scope when it last slept and how much is waiting. Starts nothing."""
+def status(
+    tenant: options.AnyTenant = None,
+    home: options.Home = None,
+    as_json: options.Json = False,
+    debug: options.Debug = False,
+) -> int:
+    """Show what runs, and for each scope when it last slept and how much is waiting. Starts nothing.
+
+    With --tenant each scope also has its checksum: one number over everything that a run may change, which undoing a
+    run restores, and which the same night from the same state gives again.
+    """
     settings = load_settings(home, debug=debug)
     document: dict[str, Any] = {"home": str(settings.home), "database": shown_url(settings)}
     running = True
@@ -57,7 +66,7 @@ def status(home: options.Home = None, as_json: options.Json = False, debug: opti
         document["embedded"] = embedded_status(settings)
         running = document["embedded"]["running"]
     if running:
-        document["scopes"] = asyncio.run(_scopes(settings))
+        document["scopes"] = asyncio.run(_scopes(settings, tenant))
     else:
         document["scopes"] = None
         document["reason"] = "The embedded Postgres is down; any command that needs it starts it."
@@ -111,13 +120,24 @@ def shown_url(settings: Settings) -> str:
         return "not a URL"
 
 
-async def _scopes(settings: Settings) -> list[dict[str, Any]]:
+async def _scopes(settings: Settings, tenant: str | None) -> list[dict[str, Any]]:
     from memory_core.database.engine import Database
+    from memory_core.night.scopes import scopes_of_tenant
     from memory_core.retrieval.overview import scope_states
+    from memory_core.runs.checksum import checksum
+    from memory_core.scope import TenantScope
 
     ensure_schema(settings)
     async with Database.open(settings) as database:
-        return await scope_states(database)
+        states = await scope_states(database)
+        if tenant is None:
+            return states
+        wanted = TenantScope.parse(tenant, root_kind=settings.root_kind).tenant_id
+        checksums = {}
+        for scope in await scopes_of_tenant(database, wanted):
+            async with database.scoped(scope) as connection:
+                checksums[str(scope)] = await checksum(connection)
+    return [{**state, "checksum": checksums[state["scope"]]} for state in states if state["scope"] in checksums]
 
 
 def register(app: typer.Typer) -> None:

@@ -33,9 +33,10 @@ def status(document: Document) -> None:
     if document["scopes"] is None:
         print(document["reason"])
         return
+    summed = any("checksum" in row for row in document["scopes"])
     print_table(
         "Scopes",
-        ("scope", "memories", "last slept (as of)", "ended", "waiting"),
+        ("scope", "memories", "last slept (as of)", "ended", "waiting", *(["checksum"] if summed else [])),
         (
             (
                 row["scope"],
@@ -43,6 +44,7 @@ def status(document: Document) -> None:
                 day_and_time(row["last_slept_at"]) or "never",
                 row["last_status"],
                 row["backlog"],
+                *([row["checksum"][:16]] if summed else []),
             )
             for row in document["scopes"]
         ),

@@ -197,10 +197,16 @@ def test_a_person_writes_corrects_and_takes_back(slowwave: Shell) -> None:
     slowwave.ok("restore", cat)
     assert "Ann has a cat" in contents()
 
+    def checksum() -> str:
+        return slowwave.ok("status", "--tenant", "ann")["scopes"][0]["checksum"]
+
+    before = checksum()
     run = slowwave.ok("nightly", "--tenant", "ann", "--as-of", NIGHT)["run_id"]
     assert contents("superseded") == {"Ann lives in Leeds."}
+    assert checksum() != before
     undone = slowwave.ok("run", "undo", run)
     assert (undone["status"], undone["refused"]) == ("undone", [])
+    assert checksum() == before
     assert contents("superseded") == set()
     assert slowwave.refused("run", "undo", run, code=1)["error"] == "UndoRefused"
     again = slowwave.ok("harmonize", "--tenant", "ann", "--as-of", NIGHT)
