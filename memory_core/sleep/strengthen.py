@@ -53,7 +53,8 @@ WITH evidence AS MATERIALIZED (
 ), strengthened AS (
   UPDATE memory_state s
   SET importance = CASE WHEN u.pieces > 0 AND s.importance < :ceiling AND m.retired_at IS NULL
-                        THEN least(:ceiling, s.importance + (:ceiling - s.importance) * (1 - power(1 - :rate, u.pieces)))
+                        THEN least(:ceiling,
+                                   s.importance + (:ceiling - s.importance) * (1 - power(1 - :rate, u.pieces)))
                         ELSE s.importance END,
       access_count = s.access_count + u.accesses,
       last_access_at = greatest(s.last_access_at, u.last_at)

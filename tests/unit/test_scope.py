@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from memory_core.errors import InvalidScope
 from memory_core.scope import ScopeLevel, TenantScope
 
-PART = st.text(
-    st.characters(blacklist_categories=("Cc", "Cs", "Zs", "Zl", "Zp")), min_size=1, max_size=12
-).filter(lambda text: text == text.strip())
+PART = st.text(st.characters(blacklist_categories=("Cc", "Cs", "Zs", "Zl", "Zp")), min_size=1, max_size=12).filter(
+    lambda text: text == text.strip()
+)
 PATHS = st.lists(PART, min_size=1, max_size=5).map(
     lambda ids: TenantScope.from_levels(tuple(ScopeLevel(f"kind{depth}", id) for depth, id in enumerate(ids)))
 )
@@ -65,7 +65,7 @@ def test_the_flat_form_warns_and_isolates() -> None:
     """The old construction still works; its namespace is a real level."""
     with pytest.warns(DeprecationWarning, match="TenantScope.root"):
         engineering = TenantScope(tenant_id="acme", namespace="engineering")
-    with pytest.warns(DeprecationWarning):
+    with pytest.warns(DeprecationWarning, match="TenantScope.root"):
         sales = TenantScope(tenant_id="acme", namespace="sales")
     assert engineering.tenant_id == "acme"
     assert not engineering.sees(sales)
