@@ -49,7 +49,8 @@ async def context_for(database: Database, run: Run) -> RunContext:
     async with database.scoped(run.scope) as connection:
         tenant = await connection.scalar("SELECT settings FROM tenants WHERE tenant_id = :tenant_id")
         along_the_path = await connection.rows(
-            "SELECT settings FROM scopes WHERE tenant_id = :tenant_id AND scope_path = ANY(:visible_paths) ORDER BY depth"
+            "SELECT settings FROM scopes WHERE tenant_id = :tenant_id AND scope_path = ANY(:visible_paths) "
+            "ORDER BY depth"
         )
     merged: dict[str, Any] = {}
     for settings in (tenant or {}, *(row["settings"] for row in along_the_path)):
