@@ -126,7 +126,7 @@ class Settings(BaseSettings):
         Raises:
             InvalidSettings: a value is out of range or a name is unknown.
         """
-        values: dict[str, Any] = dict(_read_file(self.home).get(name, {}))
+        values: dict[str, Any] = dict(self.table(name))
         for prefix in (*reversed(aliases), f"{ENVIRONMENT_PREFIX}{name.upper()}_"):
             for field in model.model_fields:
                 value = os.environ.get(f"{prefix}{field.upper()}")
@@ -147,6 +147,20 @@ class Settings(BaseSettings):
             return model(**values)
         except ValidationError as error:
             raise _invalid(error, name) from error
+
+    def table(self, name: str) -> Mapping[str, Any]:
+        """What the file says of one section, as it stands there; empty where it says nothing.
+
+        Raises:
+            InvalidSettings: the file cannot be read, or the section is not a table.
+        """
+        found = _read_file(self.home).get(name, {})
+        if not isinstance(found, Mapping):
+            raise InvalidSettings(
+                f"{name!r} in {SETTINGS_FILE} is not a table of names and values.",
+                hint=f"Write it as [{name}] with a line for each setting.",
+            )
+        return found
 
 
 def _read_file(home: Path) -> dict[str, Any]:

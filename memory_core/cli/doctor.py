@@ -92,7 +92,7 @@ async def _embedding(settings: Settings) -> Finding:
 
 
 def _language(settings: Settings) -> list[Finding]:
-    from memory_core.night.context import SHMR_MODEL_VARIABLES, language_for
+    from memory_core.night.context import language_for, language_named_by
 
     try:
         model = language_for(settings, {}, {})
@@ -102,8 +102,10 @@ def _language(settings: Settings) -> list[Finding]:
     if model is None:
         quiet = "" if network else "; nothing leaves this machine"
         return [Finding("language model", "ok", f"none: beliefs are decided by rules{quiet}")]
-    named = next((name for name in SHMR_MODEL_VARIABLES if os.environ.get(name)), "SLOWWAVE_MODEL")
-    found = f"{model.name} (from {named}); what a cluster holds is sent there. If it fails: {settings.on_model_failure}"
+    named_by = language_named_by(settings)
+    found = (
+        f"{model.name} (from {named_by}); what a cluster holds is sent there. If it fails: {settings.on_model_failure}"
+    )
     return [Finding("language model", "note", found)]
 
 

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from memory_core.database.engine import Database
-from memory_core.errors import InvalidInput, ScopeBusy, SlowwaveError, TransientError
-from memory_core.night.context import context_for
+from memory_core.errors import InvalidInput, InvalidSettings, ScopeBusy, SlowwaveError, TransientError
+from memory_core.night.context import context_for, language_for, settings_of_scope
 from memory_core.night.document import refusal_document, run_document
 from memory_core.night.highlights import highlights_of
 from memory_core.night.steps import steps_of_kind
@@ -101,8 +101,11 @@ async def begin_chunk(
 
     Raises:
         InvalidInput: the kind is unknown, or `as_of` is naive.
+        InvalidSettings: the process's own model is not valid; that of one tenant fails that tenant's scopes alone.
     """
     steps_of_kind(kind)
+    asked = parameters or {}
+    language_for(database.settings, {}, asked)
     free = set(held)
 
     async def begin(scope: TenantScope) -> ScopeRun:
@@ -112,6 +115,10 @@ async def begin_chunk(
                 f"Another run holds the scope {scope}.", hint="Wait for it, or see `slowwave doctor`.", reason="busy"
             )
             return ScopeRun(*base, None, "busy", describe(busy))
+        try:
+            language_for(database.settings, await settings_of_scope(database, scope), asked)
+        except InvalidSettings as error:
+            return ScopeRun(*base, None, "failed", describe(error))
         try:
             run = await begin_run(
                 database, scope, kind, as_of, parameters, requested_by=requested_by, flow_run_id=flow_run_id

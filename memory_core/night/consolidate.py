@@ -11,9 +11,9 @@ from uuid import UUID
 from tenacity import AsyncRetrying, retry_if_result, stop_after_attempt, wait_exponential_jitter
 
 from memory_core.database.engine import Database
-from memory_core.errors import LaterRunsExist, NotFound, ScopeBusy
+from memory_core.errors import InvalidSettings, LaterRunsExist, NotFound, ScopeBusy
 from memory_core.night.chunks import ScopeRun, ScopeStep, advance_chunk, begin_chunk, close_chunk, hold
-from memory_core.night.context import context_for
+from memory_core.night.context import context_for, language_for
 from memory_core.night.document import refusal_document, run_document
 from memory_core.night.highlights import highlights_of
 from memory_core.night.scopes import scopes_of_tenant
@@ -72,6 +72,7 @@ async def consolidate(
     as_of = utc(as_of)
     async with hold(database, scopes) as held:
         if dry_run:
+            language_for(database.settings, {}, parameters or {})
             return [
                 await _preview(database, scope, kind, as_of, parameters, requested_by, free=scope in held)
                 for scope in scopes
@@ -131,7 +132,10 @@ async def _preview(
         run = await begin_run(database, scope, kind, as_of, parameters, dry_run=True)
     except LaterRunsExist as error:
         return refusal_document(scope, kind, as_of, "refused", describe(error))
-    context = await context_for(database, run)
+    try:
+        context = await context_for(database, run)
+    except InvalidSettings as error:
+        return refusal_document(scope, kind, as_of, "failed", describe(error))
     found = await preview(
         database, context, steps_of_kind(kind), collect=lambda connection: highlights_of(connection, context)
     )

@@ -51,7 +51,11 @@ def test_a_section_reads_call_tenant_environment_file(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
-    [({"pool_size": 0}, "pool_size"), ({"model_cache": "sometimes"}, "model_cache"), ({"statement_timeout": -1}, "statement_timeout")],
+    [
+        ({"pool_size": 0}, "pool_size"),
+        ({"model_cache": "sometimes"}, "model_cache"),
+        ({"statement_timeout": -1}, "statement_timeout"),
+    ],
 )
 def test_a_bad_value_is_named(arguments: dict[str, object], says: str, tmp_path: Path) -> None:
     """The message names the setting and what was given."""
@@ -70,6 +74,9 @@ def test_a_bad_section_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         settings.section("sample", Sample, call={"dayz": 1})
     with pytest.raises(InvalidSettings, match="not a table"):
         settings.section("sample", Sample, tenant={"sample": "soon"})
+    (tmp_path / "slowwave.toml").write_text("sample = 5\n")
+    with pytest.raises(InvalidSettings, match=r"slowwave\.toml.*not a table"):
+        settings.section("sample", Sample)
 
 
 def test_a_broken_file_is_named(tmp_path: Path) -> None:
