@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from typing import Any
 
 from memory_core.errors import (
@@ -27,7 +28,7 @@ def load_litellm() -> Any:
     """The litellm module, imported now if it was not before (several seconds and 200 MB the first time).
 
     Imported as it comes, it fetches a price table over the network, reads a `.env` file from the folder it is started
-    in, and prints advice to stdout on every error; all three are switched off.
+    in, warns of its own types, and prints advice to stdout on every error; all of that is switched off.
 
     Raises:
         DependencyMissing: litellm is not installed.
@@ -35,7 +36,9 @@ def load_litellm() -> Any:
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
     try:
-        import litellm
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*ReadOnly.* qualifier", category=UserWarning)
+            import litellm
     except ImportError as error:
         raise DependencyMissing("The package litellm is not installed.", hint="Run: pip install litellm") from error
     litellm.telemetry = False
