@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import typer
 
 from memory_core.cli import adding, editing, keeping, nights, reading, runs
-from memory_core.cli.output import ExitCode, print_error, print_json, say
+from memory_core.cli.output import ExitCode, drop_output, print_error, print_json, say
 
 # Typer has its own copy of click since 0.2x and used the package before; both have this line of ancestors.
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
@@ -44,26 +44,41 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command; returns its exit code. Errors are one line on stderr, and a JSON document with `--json`."""
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     as_json, debug = "--json" in options, "--debug" in options
     try:
-        return int(app(args=list(arguments), prog_name="slowwave", standalone_mode=False) or ExitCode.DONE)
+        ended = int(app(args=list(arguments), prog_name="slowwave", standalone_mode=False) or ExitCode.DONE)
+        if ended == INTERRUPTED:
+            # Typer makes this code of Ctrl-C, and says nothing.
+            raise KeyboardInterrupt
+        # Here a full disk is still an error that can be told; at the interpreter's exit it is a traceback.
+        sys.stdout.flush()
+        return ended
     except (_COMMAND_LINE_ERROR, typer.Abort) as error:
         return _refuse_usage(error, as_json=as_json)
     except KeyboardInterrupt as error:
         print_error(error, as_json=as_json)
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output has gone, as `head` does; the interpreter must not complain at its exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of our output has gone, as `head` does.
+        drop_output()
         return ExitCode.FAILED
     except Exception as error:
         if debug:
             traceback.print_exc()
         return print_error(error, as_json=as_json)
+
+
+def _open_closed_streams() -> None:
+    """A stream that the caller closed, as `>&-` does, takes what is written and keeps nothing."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # Open until the process ends, as any standard stream is.
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
 
 
 def _refuse_usage(error: BaseException, *, as_json: bool) -> int:

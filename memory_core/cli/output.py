@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,9 +43,19 @@ def print_error(error: BaseException, *, as_json: bool) -> ExitCode:
     """Say in one line on stderr what went wrong and what to do; with `as_json` as a document on stdout too."""
     document = error_document(error)
     say(" ".join(("error:", *document["message"].split(), *document["hint"].split())))
-    if as_json:
-        print_json(document)
+    try:
+        if as_json:
+            print_json(document)
+        sys.stdout.flush()
+    except OSError:
+        # The line on stderr has said it, and stdout takes nothing more.
+        drop_output()
     return ExitCode.BAD_INPUT if isinstance(error, InvalidInput) else ExitCode.FAILED
+
+
+def drop_output() -> None:
+    """Give up on what stdout did not take, so that the interpreter does not complain of it at its exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def error_document(error: BaseException) -> dict[str, Any]:
@@ -55,6 +67,12 @@ def error_document(error: BaseException) -> dict[str, Any]:
             "error": "Interrupted",
             "message": "Interrupted.",
             "hint": "Start the command again; it goes on where it was.",
+        }
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return {
+            "error": "NoSpaceLeft",
+            "message": f"{error.filename or 'The output'} cannot be written: no space is left.",
+            "hint": "Make room, and start the command again.",
         }
     message = " ".join(str(error).split()) or "no message"
     return {

@@ -288,3 +288,30 @@ def test_a_closed_pipe_is_no_error(slowwave: Shell) -> None:
     command = f'"{sys.executable}" -m memory_core.cli.main --help | head -n 1'
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=WAIT, check=False)
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("--help >/dev/full", 1, "no space is left"),
+        ("status >/dev/full", 1, "no space is left"),
+        ("status --json >/dev/full", 1, "no space is left"),
+        ("status >&-", 0, ""),
+        ("status --json >&-", 0, ""),
+    ],
+)
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a file that is always full")
+def test_a_stdout_that_takes_nothing_gives_no_traceback(slowwave: Shell, command: str, code: int, said: str) -> None:
+    """A full disk is one line on stderr; a stdout that was closed is what the caller wanted."""
+    slowwave.ok("setup")
+    done = subprocess.run(
+        ["sh", "-c", f'"{sys.executable}" -m memory_core.cli.main {command}'],
+        env={**os.environ, "SLOWWAVE_HOME": str(slowwave.home)},
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=WAIT,
+        check=False,
+    )
+    assert done.returncode == code
+    assert said in done.stderr
+    assert done.stderr.count("\n") == bool(said), done.stderr

@@ -11,6 +11,7 @@ import pytest
 import typer
 
 from memory_core.cli.main import app, run
+from memory_core.settings import Settings
 
 WRITE = ("import", "remember", "correct", "pin", "unpin", "retract", "restore", "resolve")
 READ = ("memories", "recall", "beliefs", "why", "profile", "log", "runs")
@@ -108,6 +109,20 @@ def test_debug_shows_where(capsys: pytest.CaptureFixture[str], monkeypatch: pyte
     assert "Traceback" not in capsys.readouterr().err
     assert run(["status", "--debug"]) == 2
     assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_ctrl_c_is_said(as_json: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who interrupts a command is told that it may be started again, and a program gets its document and code 130."""
+
+    def interrupted(**_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Settings, "load", interrupted)
+    assert run(["status", "--json"] if as_json else ["status"]) == 130
+    out, err = capsys.readouterr()
+    assert err == "error: Interrupted. Start the command again; it goes on where it was.\n"
+    assert out == "" if not as_json else json.loads(out)["error"] == "Interrupted"
 
 
 def test_starting_loads_nothing_heavy() -> None:
