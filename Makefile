@@ -45,8 +45,8 @@ bench: setup ## measure the speed of the parts that must be fast
 soak: setup ## the long tests that `make test` leaves out
 	@$(PYTHON_OF_VENV) -m pytest -m soak --timeout 0
 
-up: setup ## the embedded Postgres, a Prefect server, a worker and the deployments
-	@.venv/bin/slowwave up
+up: setup ## a Prefect server with its UI over the same Postgres, until Ctrl-C
+	@$(PYTHON_OF_VENV) -m deployments.server
 
 setup: install ## install everything and prepare the databases; quick when nothing changed
 	@$(PYTHON_OF_VENV) -m memory_core.cli.main setup
