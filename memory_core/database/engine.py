@@ -35,7 +35,8 @@ def database_url(settings: Settings) -> URL:
     if settings.database_url:
         try:
             url = make_url(settings.database_url)
-        except ArgumentError as error:
+        except (ArgumentError, ValueError) as error:
+            # ValueError: a port that is no number.
             raise InvalidSettings(
                 "SLOWWAVE_DATABASE_URL is not a URL.", hint="Write it as postgresql://user:password@host:5432/database."
             ) from error

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from memory_core.database.ddl import APP_ROLE, OPERATOR_ROLE, OWNER_ROLE
 from memory_core.errors import DatabaseUnavailable, MissingRight, SchemaOutdated, SlowwaveError, TransactionConflict
 
 _CONFLICTS = {
@@ -18,17 +20,24 @@ _CONFLICTS = {
 }
 
 
+GRANT_HINT = (
+    f"Let an administrator run: GRANT {OWNER_ROLE}, {APP_ROLE}, {OPERATOR_ROLE} TO the role of SLOWWAVE_DATABASE_URL."
+)
+_ABSENT_ROLE = re.compile(rf'role "({OWNER_ROLE}|{APP_ROLE}|{OPERATOR_ROLE})" does not exist')
+
+
 def translated(error: DBAPIError) -> SlowwaveError | None:
     """Slowwave's error for a driver's error; None where the failure is not one the caller can act on."""
     state = getattr(error.orig, "sqlstate", None)
     detail = str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else ""
     if state in _CONFLICTS:
         return TransactionConflict(f"{_CONFLICTS[state]} ({detail})", sqlstate=state)
-    if state == "42501":
-        return MissingRight(
-            f"The database refused: {detail}.",
-            hint="`slowwave doctor` lists the rights Slowwave needs.",
-            sqlstate=state,
+    # What is refused while a connection is made comes without SQLSTATE: only its text tells it from a lost server.
+    if state == "42501" or (state is None and "permission denied to set role" in detail):
+        return MissingRight(f"The database refused: {_after_fatal(detail)}.", hint=GRANT_HINT, sqlstate=state)
+    if state is None and _ABSENT_ROLE.search(detail):
+        return SchemaOutdated(
+            f"The database is not prepared: {_after_fatal(detail)}.", hint="Run `slowwave setup`.", sqlstate=state
         )
     if state in ("42P01", "42883", "3F000", "42704"):
         return SchemaOutdated(
@@ -42,6 +51,11 @@ def translated(error: DBAPIError) -> SlowwaveError | None:
             sqlstate=state,
         )
     return None
+
+
+def _after_fatal(detail: str) -> str:
+    """The server's own words, without what the driver says before them."""
+    return detail.rpartition("FATAL:")[2].strip()
 
 
 @contextmanager

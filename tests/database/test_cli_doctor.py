@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 
+import psycopg
 import pytest
-from sqlalchemy import NullPool, create_engine, text
+from sqlalchemy import NullPool, create_engine, make_url, text
+from sqlalchemy.exc import OperationalError
 
 from memory_core.cli import doctor_database
 from memory_core.cli.doctor import examine
 from memory_core.cli.findings import Finding
 from memory_core.database.engine import Database
+from memory_core.database.failures import translated
 from memory_core.database.migrate import ROLES
+from memory_core.errors import DatabaseUnavailable, MissingRight, SchemaOutdated
 from memory_core.runs.ledger import begin_run
 from memory_core.runs.locks import held_scopes
 from memory_core.scope import TenantScope
@@ -105,6 +110,47 @@ def test_a_role_above_row_level_security_is_a_problem(database_url: str) -> None
         connection.rollback()
     assert found.state == "problem"
     assert "slowwave_operator" in found.found
+
+
+async def test_a_role_without_rights_is_told_what_to_grant(settings: Settings, scope: TenantScope) -> None:
+    """It is no lost connection that a retry may find again, and after the grant that is named it works."""
+    granted = ", ".join(ROLES)
+    admin = create_engine(settings.database_url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
+    role = f"guest_{uuid.uuid4().hex[:8]}"
+    url = make_url(settings.database_url).set(username=role).render_as_string(hide_password=False)
+    guest = settings.model_copy(update={"database_url": url})
+    with admin.connect() as connection:
+        connection.execute(text(f"CREATE ROLE {role} LOGIN"))
+        try:
+            async with Database.open(guest) as database:
+                with pytest.raises(MissingRight, match=f"GRANT {granted} TO"):
+                    await database.operator_rows("SELECT 1")
+            assert f"GRANT {granted} TO" in by_check(await examine(lambda: guest))["server"].do
+            connection.execute(text(f"GRANT {granted} TO {role}"))
+            async with Database.open(guest) as database:
+                await add_memory(database, scope, "Ann likes tea")
+            assert by_check(await examine(lambda: guest))["roles"].state == "ok"
+        finally:
+            connection.execute(text(f"DROP ROLE {role}"))
+
+
+def test_a_server_that_was_never_set_up_is_not_out_of_reach() -> None:
+    """A role of ours that is absent there sends the person to `slowwave setup`."""
+    refusal = psycopg.OperationalError('connection failed: FATAL:  role "slowwave_operator" does not exist')
+    ours = translated(OperationalError("", {}, refusal))
+    assert isinstance(ours, SchemaOutdated)
+    assert ours.message == 'The database is not prepared: role "slowwave_operator" does not exist.'
+    assert "slowwave setup" in ours.hint
+    another = psycopg.OperationalError('connection failed: FATAL:  role "somebody" does not exist')
+    assert isinstance(translated(OperationalError("", {}, another)), DatabaseUnavailable)
+
+
+async def test_a_url_with_a_port_that_is_no_number_is_a_finding(settings: Settings) -> None:
+    """As any other setting that is not valid."""
+    bad = settings.model_copy(update={"database_url": "postgresql://me:secret@host:port/none"})
+    found = by_check(await examine(lambda: bad))["server"]
+    assert found.found == "SLOWWAVE_DATABASE_URL is not a URL."
+    assert "secret" not in found.do
 
 
 async def test_a_home_that_cannot_be_written_is_a_problem(settings: Settings, tmp_path: Path) -> None:
