@@ -7,6 +7,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
@@ -33,6 +34,26 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        # Looked up only here: reading a distribution's metadata would slow every command.
+        from importlib.metadata import version
+
+        print(f"slowwave {version('slowwave')}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Options of the command itself."""
+
+
 for group in (nights, adding, editing, reading, runs, keeping):
     group.register(app)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import typer
 
 from memory_core.cli.main import app, run
+from memory_core.cli.output import ExitCode
 from memory_core.settings import Settings
 
 WRITE = ("import", "remember", "correct", "pin", "unpin", "retract", "restore", "resolve")
@@ -130,3 +132,9 @@ def test_starting_loads_nothing_heavy() -> None:
     code = "import sys, memory_core.cli.main; print(*{name.partition('.')[0] for name in sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert HEAVY & set(done.stdout.split()) == set()
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """`slowwave --version` is one line and done."""
+    assert run(["--version"]) == ExitCode.DONE
+    assert re.fullmatch(r"slowwave \d+\.\d+\.\d+\n", capsys.readouterr().out)
