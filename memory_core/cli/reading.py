@@ -173,12 +173,12 @@ def log(
     """Show the resonance log: what each pass of harmonizing found, decided and cost; all scopes unless one is named."""
 
     async def work(database: Database) -> list[dict[str, Any]]:
-        from memory_core.retrieval.history import resonance_log
+        from memory_core.shmr.resonance_log import read_resonance_log
 
         rows: list[dict[str, Any]] = []
         for bound in await scopes_to_list(database, tenant, scope):
             async with database.scoped(bound) as connection:
-                rows += await resonance_log(connection, limit=limit)
+                rows += await read_resonance_log(connection, limit=limit)
         rows.sort(key=lambda row: (row["created_at"], row["id"]), reverse=True)
         return rows[:limit]
 

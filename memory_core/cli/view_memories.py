@@ -102,7 +102,7 @@ def log(rows: Sequence[Document]) -> None:
                 day_and_time(row["as_of"]),
                 row["scope"],
                 row["status"],
-                row["clusters_found"],
+                row["cluster_count"],
                 row["beliefs_generated"],
                 row["contradictions_resolved"],
                 f"{row['harmony_score_avg']:.3f}",

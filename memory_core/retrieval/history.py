@@ -1,4 +1,4 @@
-"""What was done to a scope: its runs, one run in full, what it changed, and the record of each pass of SHMR."""
+"""What was done to a scope: its runs, one run in full, and what it changed."""
 
 from __future__ import annotations
 
@@ -28,13 +28,6 @@ ORDER BY started_at DESC, id DESC LIMIT CAST(:limit AS bigint)
 _RUN = f"""
 SELECT {_RUN_COLUMNS}, report FROM runs
 WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND id = CAST(:id AS uuid)
-"""
-
-_LOG = """
-SELECT id, scope_path, run_id, session_id, as_of, created_at, status, cluster_count, beliefs_generated,
-       contradictions_resolved, harmony_score_avg, duration_ms, model, parameters, counts, tokens, cost
-FROM memory_resonance_log WHERE tenant_id = :tenant_id AND scope_path = :scope_path
-ORDER BY created_at DESC, id DESC LIMIT CAST(:limit AS bigint)
 """
 
 
@@ -93,32 +86,6 @@ def count_changes(diff: Mapping[str, list[dict[str, Any]]]) -> dict[str, dict[st
             table = counts.setdefault(item["table"], {"changed": 0, "created": 0})
             table[what] += 1
     return counts
-
-
-async def resonance_log(connection: ScopedConnection, *, limit: int | None = None) -> list[dict[str, Any]]:
-    """The scope's own passes of SHMR, newest first: what each looked at, made, decided and cost."""
-    return [
-        {
-            "id": str(row["id"]),
-            "scope": str(TenantScope.from_path(row["scope_path"])),
-            "run_id": str(row["run_id"]),
-            "session_id": row["session_id"],
-            "as_of": row["as_of"].isoformat(),
-            "created_at": row["created_at"].isoformat(),
-            "status": row["status"],
-            "clusters_found": row["cluster_count"],
-            "beliefs_generated": row["beliefs_generated"],
-            "contradictions_resolved": row["contradictions_resolved"],
-            "harmony_score_avg": row["harmony_score_avg"],
-            "duration_ms": row["duration_ms"],
-            "model": row["model"],
-            "parameters": row["parameters"],
-            "counts": row["counts"],
-            "tokens": row["tokens"],
-            "cost": float(row["cost"]),
-        }
-        for row in await connection.rows(_LOG, limit=limit)
-    ]
 
 
 async def _stored(connection: ScopedConnection, run_id: UUID) -> RowMapping:

@@ -1,8 +1,7 @@
-"""Reads what SHMR concluded: beliefs by relevance, and the resonance log."""
+"""Reads what SHMR concluded: beliefs by their relevance to a question."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -34,16 +33,8 @@ WHERE e.tenant_id = :tenant_id AND e.scope_path = ANY(:visible_paths) AND e.mode
   AND e.dimension <> :dimension LIMIT 1
 """
 
-_LOG = """
-SELECT id, session_id, cluster_count, beliefs_generated, contradictions_resolved, harmony_score_avg, duration_ms,
-       as_of, created_at, status, run_id, model, parameters, counts, tokens, cost
-FROM memory_resonance_log
-WHERE tenant_id = :tenant_id AND scope_path = :scope_path
-ORDER BY as_of DESC, created_at DESC, id LIMIT :limit
-"""
 
-
-async def recall_beliefs(
+async def nearest_beliefs(
     connection: ScopedConnection, query_vector: ArrayLike, *, model: str, top_k: int = 10
 ) -> list[dict[str, Any]]:
     """Held and contested beliefs by relevance to a query, then by confidence; ancestors' beliefs included.
@@ -91,15 +82,3 @@ async def recall_beliefs(
         }
         for row in found
     ]
-
-
-async def get_resonance_log(connection: ScopedConnection, limit: int = 10) -> list[dict[str, Any]]:
-    """The scope's latest runs of SHMR, newest first, as JSON-able documents.
-
-    Raises:
-        InvalidInput: `limit` is out of range.
-    """
-    if not 1 <= limit <= MOST:
-        raise InvalidInput(f"limit must be from 1 to {MOST}; it is {limit}.")
-    rows = await connection.rows(_LOG, limit=limit)
-    return [json.loads(json.dumps({**row, "cost": float(row["cost"])}, default=str)) for row in rows]

@@ -9,7 +9,7 @@ import pytest
 
 from memory_core.database.engine import Database
 from memory_core.errors import InvalidInput, NotFound
-from memory_core.retrieval.history import diff_of_run, list_runs, resonance_log, show_run
+from memory_core.retrieval.history import diff_of_run, list_runs, show_run
 from memory_core.retrieval.listing import list_beliefs, list_memories
 from memory_core.retrieval.overview import scope_states
 from memory_core.retrieval.resolve import locate
@@ -135,7 +135,6 @@ async def test_a_run_is_shown_with_its_steps_and_its_diff(database: Database, sc
         shown = await show_run(connection, run.id)
         before, after = await diff_of_run(connection, preview_id), await diff_of_run(connection, run.id)
         previewed = await show_run(connection, preview_id)
-        assert await resonance_log(connection) == []
         assert len(await list_runs(connection, limit=1)) == 1
         with pytest.raises(NotFound):
             await show_run(connection, uuid.uuid4())

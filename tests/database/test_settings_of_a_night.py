@@ -14,7 +14,7 @@ from memory_core.night.consolidate import consolidate
 from memory_core.night.context import language_for, language_named_by
 from memory_core.scope import TenantScope
 from memory_core.settings import Settings
-from memory_core.shmr.recall import get_resonance_log
+from memory_core.shmr.resonance_log import read_resonance_log
 from tests.builders import NIGHT, add_memory
 from tests.nights import change
 
@@ -40,7 +40,7 @@ async def test_a_run_reads_the_seven_documented_settings_by_either_prefix(
     await add_memory(database, scope, "Ann likes tea")
     await consolidate(database, [scope], "harmonize", NIGHT)
     async with database.scoped(scope) as connection:
-        (row,) = await get_resonance_log(connection)
+        (row,) = await read_resonance_log(connection)
     assert {name: row["parameters"][name.lower()] for name in THE_SEVEN} == THE_SEVEN
 
 

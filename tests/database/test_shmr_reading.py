@@ -11,7 +11,8 @@ from memory_core.database.engine import Database
 from memory_core.errors import EmbeddingMismatch, InvalidInput, NotFound
 from memory_core.models.embedding import embedding_provider
 from memory_core.scope import TenantScope
-from memory_core.shmr.recall import get_resonance_log, recall_beliefs
+from memory_core.shmr.recall import nearest_beliefs
+from memory_core.shmr.resonance_log import read_resonance_log
 from tests.builders import add_memory, add_scope, ago
 from tests.shmr_runs import beliefs, harmonize
 
@@ -41,18 +42,18 @@ async def test_the_relevant_belief_is_found_among_surer_ones(database: Database,
     await add_scope(database, child)
     (query,) = await HASH.embed(["where Ann lives"])
     async with database.scoped(child) as connection:
-        found = await recall_beliefs(connection, query, model=HASH.model, top_k=3)
+        found = await nearest_beliefs(connection, query, model=HASH.model, top_k=3)
         assert (found[0]["content"], found[0]["status"]) == ("Ann lives in Bergen", "held")
         assert [each["role"] for each in found[0]["evidence"]] == ["supports", "superseded"]
         assert all("Oslo" not in each["content"] for each in found)
         assert all(0 < each["score"] <= 1.000001 for each in found)
         with pytest.raises(InvalidInput):
-            await recall_beliefs(connection, query, model=HASH.model, top_k=-1)
+            await nearest_beliefs(connection, query, model=HASH.model, top_k=-1)
         with pytest.raises(InvalidInput):
-            await recall_beliefs(connection, [0.0] * 64, model=HASH.model)
+            await nearest_beliefs(connection, [0.0] * 64, model=HASH.model)
         with pytest.raises(EmbeddingMismatch):
-            await recall_beliefs(connection, [1.0] * 8, model=HASH.model)
-        assert await recall_beliefs(connection, query, model="other") == []
+            await nearest_beliefs(connection, [1.0] * 8, model=HASH.model)
+        assert await nearest_beliefs(connection, query, model="other") == []
 
 
 async def test_why_explains_memory_and_belief(database: Database, scope: TenantScope) -> None:
@@ -101,10 +102,12 @@ async def test_the_log_lists_every_run(database: Database, scope: TenantScope) -
     await harmonize(database, scope, ago(days=0))
     await harmonize(database, scope)
     async with database.scoped(scope) as connection:
-        found = await get_resonance_log(connection)
+        found = await read_resonance_log(connection)
         json.dumps(found)
         assert [each["status"] for each in found] == ["nothing_changed", "insufficient_candidates"]
         assert found[0]["model"] == "rules"
         assert found[0]["parameters"]["batch_size"] == 50
+        assert await read_resonance_log(connection, limit=1) == found[:1]
+        assert await read_resonance_log(connection, limit=None) == found
         with pytest.raises(InvalidInput):
-            await get_resonance_log(connection, limit=0)
+            await read_resonance_log(connection, limit=0)
