@@ -71,6 +71,16 @@ class ConsolidationReport:
             phases={step["step"]: _phase(step) for step in whole},
         )
 
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> ConsolidationReport:
+        """The report from `to_dict`."""
+        phases = {
+            name: {**phase, "started": _time(phase["started"]), "finished": _time(phase["finished"])}
+            for name, phase in document["phases"].items()
+        }
+        times = {name: _time(document[name]) for name in ("started_at", "finished_at")}
+        return cls(**{**document, **times, "phases": phases})
+
     def to_dict(self) -> dict[str, Any]:
         """The report as a JSON-able document; times in ISO 8601."""
         return {
@@ -112,3 +122,7 @@ def _why(step: Mapping[str, Any]) -> str:
 
 def _iso(time: datetime | str | None) -> str | None:
     return time.isoformat() if isinstance(time, datetime) else time
+
+
+def _time(written: str | None) -> datetime | None:
+    return None if written is None else datetime.fromisoformat(written)

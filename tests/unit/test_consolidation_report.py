@@ -77,3 +77,10 @@ def test_a_run_without_phases_reports_nothing() -> None:
     report = ConsolidationReport.from_steps(SCOPE, [])
     assert (report.started_at, report.errors, report.phases) == (None, [], {})
     assert report.to_dict()["finished_at"] is None
+
+
+def test_a_report_survives_its_document() -> None:
+    """What is written is read again, times and phases included; also of a run without phases."""
+    for steps in (STEPS, []):
+        report = ConsolidationReport.from_steps(SCOPE, steps)
+        assert ConsolidationReport.from_dict(json.loads(json.dumps(report.to_dict()))) == report
