@@ -105,9 +105,19 @@ async def harmonize(connection: ScopedConnection, context: RunContext, answer: l
             "attempts": sum(each.iteration for each in answer if each.by != "rules"),
             "items_rejected": sum(len(each.rejected) for each in answer),
         },
-        details={"decided_by": dict(Counter(each.by for each in answer))},
+        details={"decided_by": dict(Counter(each.by for each in answer)), **_stood_in(answer)},
         reason="" if proposed else "; ".join(reasons[:3]) or "there is no cluster to decide",
     )
+
+
+def _stood_in(answer: list[Decided]) -> dict[str, Any]:
+    """For how many clusters rules stood in for a model that failed, and how it failed first; empty where for none."""
+    failed = [entry for each in answer for entry in each.rejected if "instead_of" in entry]
+    if not failed:
+        return {}
+    return {
+        "rules_instead_of": {"model": failed[0]["instead_of"], "clusters": len(failed), "error": failed[0]["error"]}
+    }
 
 
 async def _with_model(
@@ -150,7 +160,8 @@ def _without_model(
     if context.settings.on_model_failure == "rules":
         decided = _by_rules(clusters, settings)
         for each in decided:
-            each.rejected.append({"reason": f"{name} failed, so rules decided: {type(error).__name__}"})
+            reason = f"{name} failed, so rules decided: {type(error).__name__}"
+            each.rejected.append({"reason": reason, "instead_of": name, "error": str(error)})
         return decided
     reason = f"{name} failed: {error}"
     return [Decided(each.cluster_id, "model_unavailable", name, "", reason=reason) for each in clusters]

@@ -161,8 +161,22 @@ def _notices(document: Mapping[str, Any], steps: Mapping[str, Any], *, dry: bool
             yield Notice("This run was cut off. What it had done by then stays, and can be undone.", again)
         case "running":
             yield Notice("This run is not finished.", "`slowwave doctor` says whether somebody still works on it.")
+    yield from _model_notices(document.get("shmr") or {}, steps.get("harmonize") or {})
     if dry and status not in ("refused", "busy"):
         yield Notice("This was a dry run: nothing was changed.", f"To do it: {again}")
+
+
+def _model_notices(shmr: Mapping[str, Any], harmonize: Mapping[str, Any]) -> Iterable[Notice]:
+    """A model that failed: what waits for it, or what rules decided in its place."""
+    waiting = (shmr.get("clusters") or {}).get("model_unavailable")
+    if waiting:
+        groups = words.number_of("groups", waiting)
+        yield Notice(f"The language model failed, and {groups} for it.", words.plain(shmr.get("reason") or "", 600))
+    instead = (harmonize.get("details") or {}).get("rules_instead_of")
+    if instead:
+        groups = words.number_of("decided groups", instead["clusters"])
+        why = f"{instead['model']} failed: {instead['error']}"
+        yield Notice(f"The language model failed, and rules decided {groups} in its place.", words.plain(why, 600))
 
 
 def _command(document: Mapping[str, Any]) -> str:

@@ -63,6 +63,8 @@ _NUMBERS = {
     "uses_not_counted": ("use is not counted yet", "uses are not counted yet"),
     "pending_connections": ("pending link waits", "pending links wait"),
     "corrections": ("correction waits", "corrections wait"),
+    "groups": ("group of statements waits", "groups of statements wait"),
+    "decided groups": ("group of statements", "groups of statements"),
 }
 
 _UNSAFE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}

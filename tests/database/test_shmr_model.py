@@ -221,6 +221,11 @@ async def test_an_absent_model_is_found_before_any_cluster(database: Database, s
     assert (run.summary["status"], run.summary["model"]) == ("harmonized", "rules")
     (cluster,) = await rows(database, scope, "SELECT rejected FROM memory_resonance_clusters WHERE status = 'applied'")
     assert cluster["rejected"][0]["reason"] == "scripted/model failed, so rules decided: ModelUnreachable"
+    (step,) = await rows(
+        database, scope, "SELECT outcome FROM run_steps WHERE step = 'harmonize' AND run_id = :id", id=run.run.id
+    )
+    instead = {"model": "scripted/model", "clusters": 1, "error": "Nothing answers at the address."}
+    assert step["outcome"]["details"]["rules_instead_of"] == instead
 
 
 async def test_a_passing_failure_of_every_call_is_worth_a_retry(database: Database, scope: TenantScope) -> None:

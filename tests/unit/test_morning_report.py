@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from memory_core.sleep.morning_markdown import escape
-from memory_core.sleep.morning_report import MorningReport, build_morning_report
+from memory_core.sleep.morning_report import MorningReport, Notice, build_morning_report
 from memory_core.sleep.morning_words import plain
 
 RUN = "1a2b3c4d-0000-4000-8000-000000000000"
@@ -278,6 +278,18 @@ def test_model_calls_and_their_cost_are_told() -> None:
 HOSTILE = (
     "a|b `c` <img src=x onerror=alert(1)> [link](http://evil.example) ![i](x) **bold** [red]no[/red] www.evil.example"
 )
+
+
+def test_a_model_that_failed_is_said_at_the_top() -> None:
+    """What waits for it, or what rules decided in its place, and how it failed: neither is a quiet night."""
+    failed = "openai/x failed: Nothing answers at http://127.0.0.1:9."
+    shmr = {"status": "model_unavailable", "clusters": {"model_unavailable": 2}, "reason": failed}
+    (notice,) = build_morning_report(night(shmr=shmr)).notices
+    assert notice == Notice("The language model failed, and 2 groups of statements wait for it.", failed)
+    instead = {"model": "openai/x", "clusters": 1, "error": "Nothing answers at http://127.0.0.1:9."}
+    steps = {"harmonize": {"status": "done", "details": {"rules_instead_of": instead}}}
+    (notice,) = build_morning_report(night(steps=steps)).notices
+    assert notice == Notice("The language model failed, and rules decided 1 group of statements in its place.", failed)
 
 
 def test_memory_text_cannot_become_markdown() -> None:
