@@ -76,10 +76,6 @@ class TemporaryServer:
         except (OSError, HTTPException) as error:
             raise _did_not_start(str(error)) from error
 
-    def is_running(self) -> bool:
-        """Whether its process lives."""
-        return self.process.poll() is None
-
     def stop(self) -> None:
         """End it; it is given time to write down what it was told."""
         atexit.unregister(self.stop)

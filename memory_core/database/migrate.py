@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from memory_core.database.ddl import APP_ROLE, OPERATOR_ROLE, OWNER_ROLE
 from memory_core.database.failures import translated_errors
 from memory_core.database.tables.metadata import SCHEMA
-from memory_core.errors import MissingRight, PgvectorMissing, PostgresTooOld, SchemaOutdated
+from memory_core.errors import MissingRight, PgvectorMissing, PostgresTooOld
 
 OLDEST_POSTGRES = 16
 OLDEST_PGVECTOR = (0, 8)
@@ -70,23 +70,6 @@ def migrate(url: URL) -> str:
             connection.rollback()
             connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _MIGRATION_LOCK})
             connection.commit()
-
-
-def check_schema(url: URL) -> None:
-    """Raise where the database is not at this version's schema.
-
-    Raises:
-        SchemaOutdated: the schema is absent, older or newer than this version.
-    """
-    engine = create_engine(url, poolclass=NullPool)
-    with translated_errors(), engine.connect() as connection:
-        head = ScriptDirectory.from_config(_config(connection)).get_current_head()
-        found = current_revision(connection)
-        if found != head:
-            raise SchemaOutdated(
-                f"The database is at schema {found or 'none'}, and this version needs {head}.",
-                hint="Run `slowwave setup`.",
-            )
 
 
 def current_revision(connection: Connection) -> str | None:

@@ -91,12 +91,6 @@ class ScopedConnection:
         with translated_errors():
             return await self._connection.execute(_statement(sql), self._given(parameters))
 
-    async def execute_many(self, sql: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Run one statement for several parameter sets, pipelined by the driver; for small fixed sets only."""
-        if rows:
-            with translated_errors():
-                await self._connection.execute(_statement(sql), [self._given(row) for row in rows])
-
     async def rows(self, sql: str, **parameters: Any) -> Sequence[RowMapping]:
         """All rows as mappings."""
         return (await self.execute(sql, **parameters)).mappings().all()

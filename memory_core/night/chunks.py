@@ -86,6 +86,13 @@ async def hold(database: Database, scopes: Sequence[TenantScope]) -> AsyncIterat
         yield [scope for scope in scopes if scope in held]
 
 
+def busy(scope: TenantScope) -> ScopeBusy:
+    """Why nothing is done in a scope that another run holds."""
+    return ScopeBusy(
+        f"Another run holds the scope {scope}.", hint="Wait for it, or see `slowwave doctor`.", reason="busy"
+    )
+
+
 async def begin_chunk(
     database: Database,
     scopes: Sequence[TenantScope],
@@ -111,10 +118,7 @@ async def begin_chunk(
     async def begin(scope: TenantScope) -> ScopeRun:
         base = (scope.scope_path, kind, as_of.isoformat())
         if scope not in free:
-            busy = ScopeBusy(
-                f"Another run holds the scope {scope}.", hint="Wait for it, or see `slowwave doctor`.", reason="busy"
-            )
-            return ScopeRun(*base, None, "busy", describe(busy))
+            return ScopeRun(*base, None, "busy", describe(busy(scope)))
         try:
             language_for(database.settings, await settings_of_scope(database, scope), asked)
         except InvalidSettings as error:

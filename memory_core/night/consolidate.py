@@ -11,12 +11,11 @@ from uuid import UUID
 from tenacity import AsyncRetrying, retry_if_result, stop_after_attempt, wait_exponential_jitter
 
 from memory_core.database.engine import Database
-from memory_core.errors import InvalidSettings, LaterRunsExist, NotFound, ScopeBusy
-from memory_core.night.chunks import ScopeRun, ScopeStep, advance_chunk, begin_chunk, close_chunk, hold
+from memory_core.errors import InvalidSettings, LaterRunsExist
+from memory_core.night.chunks import ScopeRun, ScopeStep, advance_chunk, begin_chunk, busy, close_chunk, hold
 from memory_core.night.context import context_for, language_for
 from memory_core.night.document import refusal_document, run_document
 from memory_core.night.highlights import highlights_of
-from memory_core.night.scopes import scopes_of_tenant
 from memory_core.night.steps import UNDONE_QUERIES, steps_of_kind
 from memory_core.runs.ledger import begin_run, describe, utc
 from memory_core.runs.preview import preview, record_preview
@@ -25,37 +24,6 @@ from memory_core.scope import TenantScope
 
 ATTEMPTS = 4
 """How often a step is tried that fails for a passing reason."""
-
-
-async def consolidate_tenant(
-    database: Database,
-    tenant_id: str,
-    kind: str,
-    as_of: datetime,
-    *,
-    scope: TenantScope | None = None,
-    parameters: Mapping[str, Any] | None = None,
-    dry_run: bool = False,
-    requested_by: str = "person",
-) -> list[dict[str, Any]]:
-    """Run one scope of a tenant, or all of them; one document a scope.
-
-    Args:
-        kind: `sleep`, `harmonize` or `nightly`.
-        scope: this scope alone; None for every known scope of the tenant.
-        parameters: `settings` (one table a section), `soul_schema`, `pending_connections`, `accept`, `reconsider`.
-
-    Raises:
-        NotFound: there is no such tenant or scope.
-        InvalidInput: the kind is unknown or `as_of` naive.
-    """
-    known = await scopes_of_tenant(database, tenant_id)
-    if scope is not None and scope not in known:
-        raise NotFound(f"There is no scope {scope} here.", hint=f"Known: {', '.join(map(str, known[:5]))}.")
-    chosen = known if scope is None else [scope]
-    return await consolidate(
-        database, chosen, kind, as_of, parameters=parameters, dry_run=dry_run, requested_by=requested_by
-    )
 
 
 async def consolidate(
@@ -94,7 +62,7 @@ async def undo(
     """
     async with hold(database, [scope]) as held:
         if not held:
-            raise ScopeBusy(f"Another run holds the scope {scope}.", hint="Wait for it, or see `slowwave doctor`.")
+            raise busy(scope)
         return await undo_run(database, scope, run_id, at=utc(at), decisions=UNDONE_QUERIES, requested_by=requested_by)
 
 
@@ -124,10 +92,7 @@ async def _preview(
     free: bool,
 ) -> dict[str, Any]:
     if not free:
-        busy = ScopeBusy(
-            f"Another run holds the scope {scope}.", hint="Wait for it, or see `slowwave doctor`.", reason="busy"
-        )
-        return refusal_document(scope, kind, as_of, "busy", describe(busy))
+        return refusal_document(scope, kind, as_of, "busy", describe(busy(scope)))
     try:
         run = await begin_run(database, scope, kind, as_of, parameters, dry_run=True)
     except LaterRunsExist as error:

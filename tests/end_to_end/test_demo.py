@@ -20,10 +20,11 @@ from rich.console import Console
 from memory_core.database.embedded.address import ServerAddress
 from memory_core.database.engine import Database
 from memory_core.errors import ScopeBusy
-from memory_core.night.consolidate import consolidate_tenant
+from memory_core.night.consolidate import consolidate
 from memory_core.night.demo import LAST_NIGHT, NIGHTS, run_demo, why_in_words
 from memory_core.night.demo_report import DemoReport, continued
 from memory_core.night.demo_store import URL_VARIABLE, fresh_demo_store
+from memory_core.scope import TenantScope
 from memory_core.settings import Settings
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
@@ -37,8 +38,8 @@ def replay_in_process(request: Mapping[str, Any]) -> dict[str, Any]:
 
     async def nights() -> list[dict[str, Any]]:
         async with Database.open(settings) as database:
-            runs = [await consolidate_tenant(database, tenant, "nightly", as_of) for tenant in request["tenants"]]
-        return [document for documents in runs for document in documents]
+            scopes = [TenantScope.parse(tenant) for tenant in request["tenants"]]
+            return await consolidate(database, scopes, "nightly", as_of)
 
     runs = asyncio.run(nights())
     statuses = {status: sum(run["status"] == status for run in runs) for status in {run["status"] for run in runs}}

@@ -22,7 +22,7 @@ from flows.progress import listening
 from flows.replay import replay
 from memory_core.database.embedded import ServerAddress
 from memory_core.database.engine import Database
-from memory_core.night.consolidate import consolidate, consolidate_tenant
+from memory_core.night.consolidate import consolidate
 from memory_core.runs.checksum import table_checksums
 from memory_core.scope import TenantScope
 from memory_core.settings import Settings
@@ -87,7 +87,7 @@ async def test_a_night_is_the_same_through_prefect_and_in_process(
     parameters = {"pending_connections": PENDING}
 
     async with Database.open(settings.model_copy(update={"database_url": in_process})) as other:
-        (expected,) = await consolidate_tenant(other, "acme", "nightly", NIGHT, parameters=parameters)
+        (expected,) = await consolidate(other, [scope], "nightly", NIGHT, parameters=parameters)
     use(monkeypatch, settings, by_flow)
     found = await prefect_server.run(nightly, NightlyParameters(tenants=["acme"], as_of=NIGHT, **parameters))
 
