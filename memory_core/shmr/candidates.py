@@ -69,12 +69,3 @@ class Candidate:
         """Whether a person's word outweighs a statement of that time: where a confirmation is all, if it came later."""
         lasting = self.confirmed or self.corrects is not None
         return lasting or (self.confirmed_at is not None and self.confirmed_at >= said_at)
-
-    @property
-    def triple_text(self) -> str:
-        """The whole statement as one text: the triple's three parts, or "memory contains …" for an episode."""
-        if self.has_triple:
-            return f"{self.subject} {self.predicate} {self.object}"
-        if self.layer == "episodic":
-            return f"memory contains {self.content[:300]}"
-        return self.content

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 SEPARATOR = " · "
-
-Key = TypeVar("Key")
 
 
 @dataclass(frozen=True, slots=True)
