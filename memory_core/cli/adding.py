@@ -39,7 +39,8 @@ def import_(
     asked_at = now()
     if scope and not tenant:
         raise InvalidInput("--scope is given without --tenant.", hint="Say which tenant the scope belongs to.")
-    if file != "-" and not Path(file).is_file():
+    # A pipe is fine too: a shell's <(…) is one.
+    if file != "-" and (Path(file).is_dir() or not Path(file).exists()):
         what = "is a folder" if Path(file).is_dir() else "does not exist"
         raise InvalidInput(f"The file {file} {what}.", hint="Name a file of JSON lines, or - for stdin.")
 

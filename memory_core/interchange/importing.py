@@ -244,8 +244,10 @@ class _Import:
 
     def _tell(self, stage: str) -> None:
         if self.progress:
-            position = self.stream.tell() if self.source else 0
-            total = self.source.stat().st_size if self.source else None
+            # A pipe has neither a position nor a size, whether it is stdin or has a name.
+            measured = self.source if self.stream.seekable() else None
+            position = self.stream.tell() if measured else 0
+            total = measured.stat().st_size if measured else None
             self.progress(ImportProgress(self.report.lines, self.done, position, total, stage))
 
 

@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -232,6 +233,16 @@ def test_bad_lines_are_kept_apart_and_the_exit_code_says_so(slowwave: Shell, tmp
     assert (document["inserted"], document["rejected"]) == (1, 2)
     rejects = [json.loads(line) for line in Path(document["rejects_file"]).read_text().splitlines()]
     assert [reject["line"] for reject in rejects] == [2, 3]
+
+
+def test_a_pipe_with_a_name_is_imported(slowwave: Shell, tmp_path: Path) -> None:
+    """As a shell's `<(zcat old.jsonl.gz)` is one."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=('{"content": "Ann likes tea"}\nno JSON\n',), daemon=True)
+    writer.start()
+    document = slowwave("import", pipe, "--tenant", "pipes", "--json").document
+    assert (document["inserted"], document["rejected"]) == (1, 1)
 
 
 def test_scopes_are_slept_together_or_one_at_a_time(slowwave: Shell) -> None:
