@@ -52,6 +52,8 @@ class ScopeLevel:
                 raise InvalidScope(f"The {name} of a scope level is longer than {MAX_PART_LENGTH} characters.")
             if any(ord(character) < 32 or ord(character) == 127 for character in value):
                 raise InvalidScope(f"The {name} {value!r} of a scope level holds a control character.")
+            if any("\ud800" <= character <= "\udfff" for character in value):
+                raise InvalidScope(f"The {name} {value!r} of a scope level is not valid Unicode.")
 
     def __str__(self) -> str:
         return f"{self.kind}={self.id}"
@@ -128,7 +130,16 @@ class TenantScope:
             tenant: `acme`, or `org=acme` to name the root's kind.
             levels: `kind=id/kind=id`, below the tenant; None or empty for the tenant itself.
             root_kind: the root's kind where `tenant` does not name one.
+
+        Raises:
+            InvalidScope: a level is not valid, or `tenant` holds levels below the tenant.
         """
+        name, slash, below = tenant.partition("/")
+        if slash and "=" in below:
+            # As it is shown, and yet not one name: taken as one, it would make a tenant that looks like this scope.
+            raise InvalidScope(
+                f"{tenant!r} is not a tenant but a scope below one.", hint=f"Write --tenant {name} --scope {below}."
+            )
         scope = cls.from_levels((_parse_level(tenant, default_kind=root_kind),))
         for part in (levels or "").split("/"):
             if part:

@@ -72,7 +72,7 @@ def test_the_flat_form_warns_and_isolates() -> None:
     assert engineering.sees(TenantScope.root("tenant", "acme"))
 
 
-@pytest.mark.parametrize("bad", ["", " ", "acme ", "\tacme", "a\x1fb", "a\x1eb", "a\x00b", "x" * 201])
+@pytest.mark.parametrize("bad", ["", " ", "acme ", "\tacme", "a\x1fb", "a\x1eb", "a\x00b", "a\udcffb", "x" * 201])
 def test_names_that_could_be_mistaken_are_refused(bad: str) -> None:
     """Blank, padded, over-long names and control characters never become a scope."""
     with pytest.raises(InvalidScope):
@@ -95,3 +95,11 @@ def test_the_command_line_form() -> None:
     assert str(TenantScope.parse("org=acme")) == "org=acme"
     with pytest.raises(InvalidScope, match="kind=id"):
         TenantScope.parse("acme", "u1")
+
+
+@pytest.mark.parametrize("written", ["tenant=acme/user=u1", "acme/user=u1", "org=acme/user=u1/chat=7"])
+def test_a_scope_is_not_taken_for_a_tenant(written: str) -> None:
+    """A scope copied from a list into --tenant would else name a new tenant that looks the same."""
+    with pytest.raises(InvalidScope, match=r"--tenant \S*acme --scope user=u1"):
+        TenantScope.parse(written)
+    assert TenantScope.parse("acme/eu").tenant_id == "acme/eu"
