@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from memory_core.runs.context import Step
-from memory_core.sleep import (
-    cooccurrence,
-    meta_nodes,
-    pending_edges,
-    prune_orphans,
-    soul_corrections,
-    strengthen,
-    tag_risk,
-)
+from memory_core.sleep.cooccurrence import STEP as COOCCURRENCE
+from memory_core.sleep.meta_nodes import STEP as META_NODES
+from memory_core.sleep.pending_edges import STEP as PENDING_EDGES
+from memory_core.sleep.prune_orphans import STEP as PRUNE_ORPHANS
+from memory_core.sleep.soul_corrections import STEP as SOUL_CORRECTIONS
+from memory_core.sleep.strengthen import STEP as STRENGTHEN
+from memory_core.sleep.tag_risk import STEP as TAG_RISK
 
 SLEEP_STEPS: tuple[Step, ...] = (
-    strengthen.STEP,
-    cooccurrence.STEP,
-    tag_risk.STEP,
-    pending_edges.STEP,
-    prune_orphans.STEP,
-    meta_nodes.STEP,
-    soul_corrections.STEP,
+    STRENGTHEN,
+    COOCCURRENCE,
+    TAG_RISK,
+    PENDING_EDGES,
+    PRUNE_ORPHANS,
+    META_NODES,
+    SOUL_CORRECTIONS,
 )
