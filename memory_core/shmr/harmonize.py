@@ -10,6 +10,7 @@ import asyncio
 import base64
 import json
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -120,13 +121,28 @@ def _stood_in(answer: list[Decided]) -> dict[str, Any]:
     }
 
 
+def limits_of(context: RunContext, budgets: Mapping[str, Any]) -> BudgetSettings:
+    """What a run may spend: the call's limits, the tenant's, the environment's, the file's.
+
+    Args:
+        budgets: the tenant's own, as stored with it; settings of the tenant or of a scope stand before them.
+
+    Raises:
+        InvalidSettings: a limit is out of range or its name unknown; no limit is left out in silence.
+    """
+    own = context.tenant_settings.get("budget", {})
+    if isinstance(own, Mapping):
+        own = {**budgets, **own}
+    return replace(context, tenant_settings={**context.tenant_settings, "budget": own}).section(
+        "budget", BudgetSettings
+    )
+
+
 async def _with_model(
     question: Question, context: RunContext, database: Database, language: LanguageModel, settings: ShmrSettings
 ) -> list[Decided]:
     run = context.run
-    limits = context.section("budget", BudgetSettings)
-    known = {name: value for name, value in question.budgets.items() if name in BudgetSettings.model_fields}
-    budget = Budget(BudgetSettings(**{**known, **limits.model_dump(exclude_unset=True)}))
+    budget = Budget(limits_of(context, question.budgets))
     cache = CallCache(database, run.scope, run.id, context.settings.model_cache)
     conversation = Conversation(language, context.embedding, cache, budget, settings, run.scope)
     results: list[Decided] = []

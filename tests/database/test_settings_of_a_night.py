@@ -9,14 +9,18 @@ import pytest
 
 from memory_core.database.engine import Database
 from memory_core.errors import InvalidSettings
+from memory_core.models.budgets import BudgetSettings
 from memory_core.night.chunks import begin_chunk, hold
 from memory_core.night.consolidate import consolidate
 from memory_core.night.context import language_for, language_named_by
+from memory_core.runs.context import Run
 from memory_core.scope import TenantScope
 from memory_core.settings import Settings
+from memory_core.shmr.harmonize import limits_of
 from memory_core.shmr.resonance_log import read_resonance_log
 from tests.builders import NIGHT, add_memory
 from tests.nights import change
+from tests.shmr_runs import context_of
 
 TENANT_SETTINGS = "UPDATE tenants SET settings = CAST(:settings AS jsonb) WHERE tenant_id = :tenant_id"
 THE_SEVEN = {
@@ -98,3 +102,22 @@ async def test_a_bad_model_of_the_process_is_refused_before_any_run_begins(
             await begin_chunk(other, [scope], "nightly", NIGHT, held=held)
     async with database.scoped(scope) as connection:
         assert await connection.scalar("SELECT count(*) FROM runs WHERE tenant_id = :tenant_id") == 0
+
+
+def test_a_tenants_budget_stands_before_the_environment_and_behind_the_call(
+    settings: Settings, scope: TenantScope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The documented precedence holds where it costs money; a limit that is misspelt is no missing limit."""
+
+    def limits(budgets: dict[str, Any], **asked: Any) -> BudgetSettings:
+        parameters = {"settings": {"budget": asked}}
+        run = Run(scope.derived_id("run"), scope, "harmonize", NIGHT, parameters)
+        return limits_of(context_of(run, settings), budgets)
+
+    assert limits({}) == BudgetSettings()
+    monkeypatch.setenv("SLOWWAVE_BUDGET_CALLS", "100")
+    monkeypatch.setenv("SLOWWAVE_BUDGET_TOKENS", "9000")
+    assert limits({"calls": 5}) == BudgetSettings(calls=5, tokens=9000)
+    assert limits({"calls": 5}, calls=7).calls == 7
+    with pytest.raises(InvalidSettings, match=r"'call'.*budget"):
+        limits({"call": 5})
