@@ -51,8 +51,13 @@ def _python() -> Finding:
 
 
 def _settings(settings: Settings) -> Finding:
+    from memory_core.night.sections import check_sections
     from memory_core.settings import SETTINGS_FILE
 
+    try:
+        check_sections(settings)
+    except SlowwaveError as error:
+        return problem("settings", error)
     given = sorted(name for name in os.environ if name.startswith(("SLOWWAVE_", "MNEMOSYNE_SHMR_", "SHMR_MODEL")))
     places = [f"{len(given)} from the environment ({', '.join(given)})"] if given else []
     if (settings.home / SETTINGS_FILE).exists():

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
+ENVIRONMENT_ALIASES = ("MNEMOSYNE_SHMR_",)
+"""Prefixes of environment variables that are read too, after `SLOWWAVE_SHMR_`."""
+
 
 class ShmrSettings(BaseModel):
     """How SHMR collects, clusters, harmonises and scores.

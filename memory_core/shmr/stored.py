@@ -14,7 +14,7 @@ from sqlalchemy import RowMapping
 from memory_core.database.scoped import ScopedConnection
 from memory_core.runs.context import RunContext
 from memory_core.shmr.candidates import Candidate
-from memory_core.shmr.settings import ShmrSettings
+from memory_core.shmr.settings import ENVIRONMENT_ALIASES, ShmrSettings
 from memory_core.shmr.slots import Slot
 
 LONGEST_EPISODE = 300
@@ -93,7 +93,7 @@ class StoredCluster:
 
 def shmr_settings(context: RunContext) -> ShmrSettings:
     """SHMR's settings for this run: the call's, the tenant's, `SLOWWAVE_SHMR_*`, `MNEMOSYNE_SHMR_*`, the file's."""
-    return context.section("shmr", ShmrSettings, aliases=("MNEMOSYNE_SHMR_",))
+    return context.section("shmr", ShmrSettings, aliases=ENVIRONMENT_ALIASES)
 
 
 async def all_candidates(connection: ScopedConnection, model: str) -> Collected:

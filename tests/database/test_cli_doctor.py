@@ -171,3 +171,11 @@ async def test_a_model_that_is_configured_is_told_as_what_leaves_the_machine(
     assert found["language model"].state == "note"
     assert "ollama/llama3.1 (from SHMR_MODEL)" in found["language model"].found
     assert "defer" in found["language model"].found
+
+
+async def test_a_bad_setting_of_a_phase_is_a_problem(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would only show in the night, when that phase fails."""
+    monkeypatch.setenv("SLOWWAVE_SHMR_HARMONY_THRESHOLD", "7")
+    found = by_check(await examine(lambda: settings))
+    assert found["settings"].state == "problem"
+    assert "harmony_threshold" in found["settings"].found

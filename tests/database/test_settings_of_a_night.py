@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import pkgutil
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
+from pydantic_settings import BaseSettings
 
+import memory_core
 from memory_core.database.engine import Database
 from memory_core.errors import InvalidSettings
 from memory_core.models.budgets import BudgetSettings
 from memory_core.night.chunks import begin_chunk, hold
 from memory_core.night.consolidate import consolidate
 from memory_core.night.context import language_for, language_named_by
+from memory_core.night.sections import SECTIONS, check_sections
 from memory_core.runs.context import Run
 from memory_core.scope import TenantScope
 from memory_core.settings import Settings
@@ -102,6 +108,26 @@ async def test_a_bad_model_of_the_process_is_refused_before_any_run_begins(
             await begin_chunk(other, [scope], "nightly", NIGHT, held=held)
     async with database.scoped(scope) as connection:
         assert await connection.scalar("SELECT count(*) FROM runs WHERE tenant_id = :tenant_id") == 0
+
+
+def test_every_section_is_checked_before_a_night(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new phase's settings cannot be forgotten; a bad value is named with its section."""
+    modules = [
+        importlib.import_module(each.name)
+        for each in pkgutil.walk_packages(memory_core.__path__, "memory_core.")
+        if "migrations" not in each.name
+    ]
+    found = {
+        value
+        for module in modules
+        for name, value in vars(module).items()
+        if name.endswith("Settings") and isinstance(value, type) and issubclass(value, BaseModel)
+    }
+    assert {each for each in found if not issubclass(each, BaseSettings)} == set(SECTIONS.values())
+    check_sections(settings)
+    monkeypatch.setenv("SLOWWAVE_PRUNE_ORPHANS_STALE_DAYS", "0")
+    with pytest.raises(InvalidSettings, match=r"prune_orphans.*stale_days"):
+        check_sections(settings)
 
 
 def test_a_tenants_budget_stands_before_the_environment_and_behind_the_call(
