@@ -11,7 +11,7 @@ from uuid import UUID
 from tenacity import AsyncRetrying, retry_if_result, stop_after_attempt, wait_exponential_jitter
 
 from memory_core.database.engine import Database
-from memory_core.errors import InvalidSettings, LaterRunsExist
+from memory_core.errors import DatabaseUnavailable, InvalidSettings, LaterRunsExist
 from memory_core.night.chunks import ScopeRun, ScopeStep, advance_chunk, begin_chunk, busy, close_chunk, hold
 from memory_core.night.context import context_for, language_for
 from memory_core.night.document import refusal_document, run_document
@@ -67,7 +67,11 @@ async def undo(
 
 
 async def _step_with_retries(database: Database, runs: Sequence[ScopeRun], step: str) -> None:
-    """The policy of `tasks/policy.py` for a process without Prefect: back-off with jitter on what can pass."""
+    """The policy of `tasks/policy.py` for a process without Prefect: back-off with jitter on what can pass.
+
+    Raises:
+        DatabaseUnavailable: it went away, and stayed away for longer than the attempts took.
+    """
     attempts = count(1)
 
     async def attempt() -> list[ScopeStep]:
@@ -77,8 +81,15 @@ async def _step_with_retries(database: Database, runs: Sequence[ScopeRun], step:
         retry=retry_if_result(lambda results: any(result.status == "transient" for result in results)),
         wait=wait_exponential_jitter(multiplier=0.2, max=10),
         stop=stop_after_attempt(ATTEMPTS),
+        retry_error_callback=lambda tried: tried.outcome.result() if tried.outcome else [],
     )
-    await retrying(attempt)
+    results = await retrying(attempt)
+    # Left open after the last attempt is only what could not even be recorded, because the database has gone.
+    lost = [result.error or {} for result in results if result.status == "transient"]
+    if lost and len(lost) == len(results):
+        raise DatabaseUnavailable(
+            str(lost[0].get("message") or ""), hint="Once it answers, start the command again; it goes on where it was."
+        )
 
 
 async def _preview(

@@ -14,6 +14,7 @@ from memory_core.database.engine import Database
 from memory_core.database.scoped import ScopedConnection
 from memory_core.errors import DatabaseUnavailable, LaterRunsExist, TransactionConflict, TransientError
 from memory_core.models.embedding import embedding_provider
+from memory_core.night import chunks
 from memory_core.night.consolidate import consolidate
 from memory_core.runs import advance as advance_module
 from memory_core.runs.advance import advance, close_run
@@ -206,6 +207,24 @@ async def test_a_night_retries_a_conflict(
     assert document["status"] == "applied"
     assert attempts == 2
     assert document["sleep"]["nodes_strengthened"] == 1
+
+
+async def test_a_database_that_goes_away_for_good_is_named(
+    database: Database, scope: TenantScope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A night that cannot even record its failure ends with the database's own words, and is done when it is back."""
+    await add_memory(database, scope, "Ann likes tea")
+
+    async def gone(*_: object, **__: object) -> None:
+        raise DatabaseUnavailable("The connection to the database failed: the server was stopped.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(chunks, "load_run", gone)
+        with pytest.raises(DatabaseUnavailable, match="the server was stopped") as raised:
+            await consolidate(database, [scope], "sleep", NIGHT)
+    assert "goes on where it was" in raised.value.hint
+    (document,) = await consolidate(database, [scope], "sleep", NIGHT)
+    assert document["status"] == "applied"
 
 
 async def too_many(database: Database, scope: TenantScope) -> list[uuid.UUID]:
