@@ -19,7 +19,7 @@ from flows.environment import (
 )
 from flows.prefect_schema import prepare
 from flows.temporary_server import TemporaryServer
-from memory_core.errors import InvalidInput, SlowwaveError
+from memory_core.errors import InvalidInput, SetupError, SlowwaveError
 from memory_core.settings import Settings
 
 FLOW_COMMANDS = ("sleep", "harmonize", "nightly")
@@ -43,7 +43,8 @@ def run(request: Mapping[str, Any]) -> Any:
         their statuses. `replay`: `{"nights": […], "runs": [documents of the last night]}`.
 
     Raises:
-        SlowwaveError: the flow could not begin, such as NotFound, InvalidInput or SetupError.
+        SlowwaveError: the flow could not begin, such as NotFound, InvalidInput, or SetupError where the Prefect server
+            does not answer.
     """
     command = request.get("command")
     if command not in COMMANDS:
@@ -85,6 +86,8 @@ async def _run_flow(command: str, request: Mapping[str, Any], server: TemporaryS
         raise _invalid(error) from error
     if server is not None:
         await asyncio.to_thread(server.wait)
+    else:
+        await _check_server()
     with (
         reporting_to(server.url if server else None),
         listening(request.get("progress")),
@@ -97,6 +100,27 @@ async def _run_flow(command: str, request: Mapping[str, Any], server: TemporaryS
         if server is not None:
             await wait_until_recorded(state.state_details.flow_run_id)
     return documents
+
+
+async def _check_server() -> None:
+    """Prefect itself would say no more than that it failed to reach an address.
+
+    Raises:
+        SetupError: the server that a person named does not answer.
+    """
+    from prefect import get_client
+    from prefect.exceptions import PrefectException
+
+    try:
+        async with get_client() as client:
+            failure = await client.api_healthcheck()
+    except (PrefectException, OSError, RuntimeError, ValueError) as error:
+        failure = error
+    if failure is not None:
+        raise SetupError(
+            f"No Prefect server answers at PREFECT_API_URL, {os.environ.get('PREFECT_API_URL')}.",
+            hint="Start it, correct PREFECT_API_URL, or unset it to run nights in this process.",
+        ) from failure
 
 
 def _documents(result: Any) -> Any:

@@ -135,6 +135,19 @@ def test_a_server_of_your_own_is_left_alone(tmp_path: Path, monkeypatch: pytest.
     assert "PREFECT_API_URL" in answer["why"]
 
 
+@pytest.mark.parametrize("address", ["http://127.0.0.1:1/api", "no-address"])
+def test_a_server_of_your_own_that_does_not_answer_is_said(
+    settings: Settings, server_home: Path, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    """The address and what to do about it, before any flow begins."""
+    monkeypatch.setenv("PREFECT_API_URL", address)
+    night = {"command": "nightly", "tenant": "acme", "scope": None, "as_of": NIGHT.isoformat(), "dry_run": False}
+    (refused, _), _ = ask(settings, server_home, night)
+    assert refused["error"] == "SetupError"
+    assert address in refused["message"]
+    assert "PREFECT_API_URL" in refused["hint"]
+
+
 def test_an_unknown_command_is_refused(tmp_path: Path) -> None:
     """The command line and the flows are versioned together, but an entry point can be called by anybody."""
     with pytest.raises(InvalidInput, match="dance"):
