@@ -167,7 +167,8 @@ def _read_file(home: Path) -> dict[str, Any]:
     path = home / SETTINGS_FILE
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
+        # A home that is no folder is told by whoever needs it.
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidSettings(

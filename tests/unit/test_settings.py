@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
+from memory_core.database.embedded import EmbeddedPostgres
 from memory_core.errors import InvalidSettings
 from memory_core.settings import Settings
 
@@ -84,6 +85,14 @@ def test_a_broken_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "slowwave.toml").write_text("model = ")
     with pytest.raises(InvalidSettings, match=r"slowwave\.toml"):
         Settings.load(home=tmp_path)
+
+
+def test_a_home_that_is_no_folder_is_no_broken_settings_file(tmp_path: Path) -> None:
+    """Whoever needs the home tells what is wrong with it; here nothing is set."""
+    (tmp_path / "file").touch()
+    settings = Settings.load(home=tmp_path / "file")
+    assert settings.home == tmp_path / "file"
+    assert EmbeddedPostgres(settings.home).status().running is False
 
 
 def test_keys_are_not_shown(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ class EmbeddedPostgres:
                 size_bytes=_size(folders.data),
                 started_at=server.started_at if server else None,
             )
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return ServerStatus(False, None, program_version(), folders.data, None, None, 0, None)
         except PermissionError as error:
             raise not_writable(folders, error) from error
