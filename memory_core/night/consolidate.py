@@ -83,7 +83,7 @@ async def _step_with_retries(database: Database, runs: Sequence[ScopeRun], step:
         stop=stop_after_attempt(ATTEMPTS),
         retry_error_callback=lambda tried: tried.outcome.result() if tried.outcome else [],
     )
-    results = await retrying(attempt)
+    results: list[ScopeStep] = await retrying(attempt)
     # Left open after the last attempt is only what could not even be recorded, because the database has gone.
     lost = [result.error or {} for result in results if result.status == "transient"]
     if lost and len(lost) == len(results):
