@@ -48,14 +48,16 @@ def run(document: Document) -> None:
 def diff(document: Document) -> None:
     """What a run changed."""
     rows = []
+    short = _short_keys([*document["diff"]["changed"], *document["diff"]["created"]])
     for item in document["diff"]["changed"]:
         before, after = item["before"], item["after"] or {}
         rows += [
-            (item["table"], _key(item["key"]), name, cut(before[name]), cut(after.get(name, "(deleted)")))
+            (item["table"], _key(item["key"], short), name, cut(before[name]), cut(after.get(name, "(deleted)")))
             for name in before
         ]
     rows += [
-        (item["table"], _key(item["key"]), "(new)", "", _summary(item["row"])) for item in document["diff"]["created"]
+        (item["table"], _key(item["key"], short), "(new)", "", _summary(item["row"]))
+        for item in document["diff"]["created"]
     ]
     counts = ", ".join(
         f"{table}: {number['changed']} changed, {number['created']} new" for table, number in document["counts"].items()
@@ -78,10 +80,11 @@ def undone(document: Document) -> None:
         f"The undo is run {document['run_id']}."
     )
     if document["refused"]:
+        short = _short_keys(document["refused"])
         print_table(
             f"{len(document['refused'])} left as they are",
             ("table", "row", "column", "why"),
-            ((item["table"], _key(item["key"]), item["column"], item["reason"]) for item in document["refused"]),
+            ((item["table"], _key(item["key"], short), item["column"], item["reason"]) for item in document["refused"]),
             empty="",
         )
 
@@ -126,8 +129,13 @@ def _why_not(step: Document) -> str:
     return "; ".join(parts)
 
 
-def _key(key: Document) -> str:
-    return " ".join(str(value)[:13] for value in key.values())
+def _short_keys(changes: Sequence[Document]) -> dict[str, str]:
+    """Every part of the rows' keys, as short as tells them apart: ids of one moment begin alike."""
+    return short_ids([str(value) for change in changes for value in change["key"].values()])
+
+
+def _key(key: Document, short: Mapping[str, str]) -> str:
+    return " ".join(short[str(value)] for value in key.values())
 
 
 def _summary(row: Document) -> str:

@@ -9,6 +9,7 @@ from decimal import Decimal
 
 import pytest
 
+from memory_core.cli import view_runs
 from memory_core.cli.output import (
     ExitCode,
     exit_code_of,
@@ -106,3 +107,14 @@ def test_short_ids_tell_ids_apart() -> None:
     assert short_ids(near[:1]) == {near[0]: "019c7a7d"}
     twins = ["019c7a7d-f100-79a2-a962-08e27a190af5", "019c7a7d-f100-79a2-a962-08e27a190af6"]
     assert short_ids(twins) == {id: id for id in twins}
+
+
+def test_rows_of_one_moment_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    """Ids begin with their time, so rows that were written together begin alike; a reader must see which are meant."""
+    ids = [f"01941f29-7c00-7{number:03x}-a2e8-f1c190096429" for number in range(20)]
+    changed = [
+        {"table": "memories", "key": {"id": id}, "before": {"pinned": None}, "after": {"pinned": True}} for id in ids
+    ]
+    view_runs.diff({"dry_run": True, "counts": {}, "diff": {"changed": changed, "created": []}})
+    out = capsys.readouterr().out
+    assert all(f" {id[:18]} " in out for id in ids)
