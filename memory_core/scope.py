@@ -10,6 +10,7 @@ from __future__ import annotations
 import uuid
 import warnings
 from dataclasses import dataclass
+from shlex import quote
 from typing import Any
 
 from memory_core.errors import InvalidScope
@@ -138,7 +139,8 @@ class TenantScope:
         if slash and "=" in below:
             # As it is shown, and yet not one name: taken as one, it would make a tenant that looks like this scope.
             raise InvalidScope(
-                f"{tenant!r} is not a tenant but a scope below one.", hint=f"Write --tenant {name} --scope {below}."
+                f"{tenant!r} is not a tenant but a scope below one.",
+                hint=f"Write --tenant {quote(name)} --scope {quote(below)}.",
             )
         scope = cls.from_levels((_parse_level(tenant, default_kind=root_kind),))
         for part in (levels or "").split("/"):

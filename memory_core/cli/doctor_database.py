@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import datetime, timedelta
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from memory_core.cli.findings import Finding, not_checked, problem
@@ -167,7 +168,7 @@ async def _scopes(database: Database) -> list[Finding]:
     never = [state for state in states if state["backlog"] and state["last_slept_at"] is None]
     if never:
         names = ", ".join(state["scope"] for state in never[:SHOWN])
-        do = f"Run `slowwave nightly --tenant {never[0]['tenant']}`."
+        do = f"Run `slowwave nightly --tenant {quote(never[0]['tenant'])}`."
         findings.append(Finding("sleep", "note", f"{len(never)} scopes never slept and have work waiting: {names}", do))
     long_ago = now() - LONG_WITHOUT_SLEEP
     late = [
@@ -177,7 +178,7 @@ async def _scopes(database: Database) -> list[Finding]:
     ]
     if late:
         names = ", ".join(state["scope"] for state in late[:SHOWN])
-        do = f"Run `slowwave nightly --tenant {late[0]['tenant']}`, or have it run every night."
+        do = f"Run `slowwave nightly --tenant {quote(late[0]['tenant'])}`, or have it run every night."
         findings.append(
             Finding("sleep", "note", f"{len(late)} scopes with work waiting slept over two days ago: {names}", do)
         )

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, TypeVar
 
 from memory_core.cli.output import say
@@ -118,7 +119,7 @@ async def scope_to_read(database: Database, tenant: str, levels: str | None) -> 
     root = TenantScope.parse(tenant).levels[0]
     if "=" not in tenant:
         if len(kinds) > 1:
-            written = " or ".join(f"--tenant {kind}={root.id}" for kind in kinds)
+            written = " or ".join(f"--tenant {quote(f'{kind}={root.id}')}" for kind in kinds)
             raise InvalidScope(f"{tenant!r} names {len(kinds)} tenants.", hint=f"Write {written}.")
         root = ScopeLevel(kinds[0], root.id)
     scope = TenantScope.parse(str(root), levels)

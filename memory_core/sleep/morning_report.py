@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from memory_core.sleep import morning_words as words
@@ -182,8 +183,9 @@ def _model_notices(shmr: Mapping[str, Any], harmonize: Mapping[str, Any]) -> Ite
 def _command(document: Mapping[str, Any]) -> str:
     kind = document.get("kind") if document.get("kind") in words.KINDS else "nightly"
     root, _, below = str(document.get("scope") or "").partition("/")
-    tenant = words.plain(document.get("tenant") or root, 80)
-    scope = f" --scope {words.plain(below, 200)}" if below else ""
+    # Quoted, because a tenant may be named by whoever wrote an imported file, and the command is there to be copied.
+    tenant = quote(words.plain(document.get("tenant") or root, 80))
+    scope = f" --scope {quote(words.plain(below, 200))}" if below else ""
     return f"slowwave {kind} --tenant {tenant}{scope} --as-of {document.get('as_of')}"
 
 

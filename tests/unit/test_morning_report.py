@@ -320,6 +320,13 @@ def test_memory_text_cannot_steer_a_terminal() -> None:
     assert not any(char in text for char in "\x1b\x07\u202e\u202c")
 
 
+def test_a_command_to_copy_runs_nothing_else() -> None:
+    """Whoever wrote an imported file may have named its tenant; a shell must see a word, and not a command."""
+    hostile = night(dry_run=True, tenant="$(touch x)", scope="tenant=$(touch x)/chat=`id`")
+    command = build_morning_report(hostile).notices[0].do
+    assert "--tenant '$(touch x)' --scope 'chat=`id`' --as-of" in command
+
+
 @pytest.mark.parametrize("width", [30, 50, 79, 100, 200])
 def test_every_width_is_kept(width: int) -> None:
     """No line is wider than the terminal, and nothing is lost in a narrow one."""
