@@ -15,10 +15,10 @@ from memory_core.database.engine import Database
 from memory_core.errors import SlowwaveError
 from memory_core.night.chunks import hold
 from memory_core.scope import TenantScope
-from tasks.phases import SLEEP_TASKS
+from tasks.phases import SLEEP_TASKS, meta_nodes
 from tasks.policy import SCOPES_A_CHUNK
 from tasks.reporting import announce, report_morning
-from tasks.resonance import SHMR_TASKS
+from tasks.resonance import SHMR_TASKS, embed_summaries
 from tasks.runs import begin, close, preview
 from tasks.scopes import choose_scopes
 from tasks.sessions import session
@@ -27,7 +27,7 @@ from tasks.steps import record_lost
 TASKS: dict[str, tuple[Task[..., Any], ...]] = {
     "sleep": SLEEP_TASKS,
     "harmonize": SHMR_TASKS,
-    "nightly": (*SLEEP_TASKS, *SHMR_TASKS),
+    "nightly": (*(each for each in SLEEP_TASKS if each is not meta_nodes), *SHMR_TASKS, meta_nodes, embed_summaries),
 }
 """The tasks of each kind of run, in their order."""
 

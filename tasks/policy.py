@@ -36,12 +36,13 @@ ROWS_AN_ARTIFACT = 250
 _HOUR = 3_600.0
 _TIMEOUTS = {
     "embed": 6 * _HOUR,
+    "embed_summaries": _HOUR,
     "cluster": 2 * _HOUR,
     "harmonize": 6 * _HOUR,
     "preview": 6 * _HOUR,
     "sleep_night": 6 * _HOUR,
 }
-_MODEL_STEPS = frozenset({"embed", "harmonize", "preview", "sleep_night"})
+_MODEL_STEPS = frozenset({"embed", "embed_summaries", "harmonize", "preview", "sleep_night"})
 
 
 def delays(retries: int = RETRIES) -> list[float]:

@@ -15,6 +15,7 @@ from prefect.events import emit_event
 from prefect.logging import get_run_logger
 
 from memory_core.night.chunks import ScopeStep
+from memory_core.night.steps import EMBED_SUMMARIES
 from memory_core.shmr.steps import SHMR_STEPS
 from tasks.policy import ROWS_AN_ARTIFACT
 
@@ -38,10 +39,11 @@ PURPOSES = {
     "score": "Decisions that do not cohere with their evidence are rejected.",
     "apply": "Accepted decisions become beliefs with their evidence.",
     "log": "The resonance log keeps what the run came to.",
+    "embed_summaries": "Summaries made after SHMR get a vector.",
 }
 """What each step is for, as its artifact's description."""
 
-_SHMR_NAMES = frozenset(step.name for step in SHMR_STEPS)
+_SHMR_NAMES = frozenset({*(step.name for step in SHMR_STEPS), EMBED_SUMMARIES.name})
 
 
 def step_key(step: str) -> str:

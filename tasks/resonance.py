@@ -19,6 +19,12 @@ async def embed(runs: Runs) -> State[Any]:
     return await advance_step("embed", runs)
 
 
+@task(**options("embed_summaries", TAG))
+async def embed_summaries(runs: Runs) -> State[Any]:
+    """Vectors for the summaries that were made after SHMR, at the end of a whole night."""
+    return await advance_step("embed_summaries", runs)
+
+
 @task(**options("collect", TAG))
 async def collect(runs: Runs) -> State[Any]:
     """Step 1: what changed since it was last harmonized."""

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from memory_core.errors import InvalidInput
 from memory_core.runs.context import Step
+from memory_core.shmr.embed import STEP as EMBED
 from memory_core.shmr.steps import SHMR_STEPS
+from memory_core.sleep.meta_nodes import STEP as META_NODES
 from memory_core.sleep.phases import SLEEP_STEPS
 
 KINDS = ("sleep", "harmonize", "nightly")
 
-EVERY_STEP: tuple[Step, ...] = (*SLEEP_STEPS, *SHMR_STEPS)
+EMBED_SUMMARIES = replace(EMBED, name="embed_summaries")
+
+EVERY_STEP: tuple[Step, ...] = (
+    *(step for step in SLEEP_STEPS if step is not META_NODES),
+    *SHMR_STEPS,
+    # After SHMR: a summary made before it would quote what it then replaces, and a second run would make it anew.
+    META_NODES,
+    EMBED_SUMMARIES,
+)
 
 UNDONE_QUERIES: tuple[str, ...] = tuple(step.undone for step in EVERY_STEP if step.undone)
 """What `undo_run` asks, to remember what a person took back."""

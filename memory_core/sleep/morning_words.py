@@ -26,9 +26,10 @@ PHASES = {
     "score": "Score",
     "apply": "Apply beliefs",
     "log": "Log",
+    "embed_summaries": "Compute vectors of summaries",
 }
 BACKLOG = ("waiting_to_harmonize", "uses_not_counted", "pending_connections", "corrections")
-SHMR_STEPS = frozenset({"embed", "collect", "cluster", "harmonize", "score", "apply", "log"})
+SHMR_STEPS = frozenset({"embed", "embed_summaries", "collect", "cluster", "harmonize", "score", "apply", "log"})
 
 STATUSES = {
     "refused": "The run was refused.",

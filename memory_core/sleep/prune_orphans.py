@@ -61,8 +61,15 @@ WHERE s.tenant_id = :tenant_id AND s.scope_path = :scope_path AND s.first_night 
   AND m.tenant_id = :tenant_id AND m.scope_path = :scope_path AND m.id = s.memory_id AND m.recorded_at <= :as_of
 """
 
-_CURRENT = """n.tenant_id = :tenant_id AND n.scope_path = ANY(:visible_paths) AND n.recorded_at <= :as_of
-    AND n.superseded_reason IS NULL AND (n.expires_at IS NULL OR n.expires_at > :as_of)"""
+_KNOWN = """n.tenant_id = :tenant_id AND n.scope_path = ANY(:visible_paths) AND n.recorded_at <= :as_of
+    AND (n.expires_at IS NULL OR n.expires_at > :as_of)"""
+
+# What a run retired or replaced lately still counts as a neighbour: otherwise what one night takes away makes room
+# for the next, and a second run of the same night would retire more.
+_GONE_LATELY = """(n.retired_at IS NULL OR n.retired_at <= :as_of AND n.retired_by_run IS NOT NULL
+         AND n.retired_at > CAST(:stale_before AS timestamptz))
+    AND (n.superseded_reason IS NULL OR n.superseded_at <= :as_of AND n.superseded_by_run IS NOT NULL
+         AND n.superseded_at > CAST(:stale_before AS timestamptz))"""
 
 _TRUE_EDGE = """e.tenant_id = :tenant_id AND e.scope_path = :scope_path AND e.status <> 'retired'
     AND (e.kind = 'explicit' OR e.status = 'confirmed')"""
@@ -82,13 +89,12 @@ WITH low AS MATERIALIZED (
 ), stale AS MATERIALIZED (
   SELECT * FROM low WHERE since < CAST(:stale_before AS timestamptz)
 ), links AS MATERIALIZED (
-  SELECT l.id, l.neighbour, n.retired_at IS NULL AS current
+  SELECT l.id, l.neighbour, n.retired_at IS NULL AND n.superseded_reason IS NULL AS current
   FROM (SELECT s.id, e.target_id AS neighbour FROM stale s JOIN memory_edges e ON e.source_id = s.id WHERE {_TRUE_EDGE}
         UNION
         SELECT s.id, e.source_id FROM stale s JOIN memory_edges e ON e.target_id = s.id WHERE {_TRUE_EDGE}) AS l
   JOIN memories n ON n.id = l.neighbour
-  WHERE {_CURRENT} AND (n.retired_at IS NULL OR n.retired_at <= :as_of AND n.retired_by_run IS NOT NULL
-                        AND n.retired_at > CAST(:stale_before AS timestamptz))
+  WHERE {_KNOWN} AND {_GONE_LATELY}
 ), degrees AS (
   SELECT id, count(*) AS degree FROM links GROUP BY id
 ), weighed AS MATERIALIZED (
@@ -127,7 +133,7 @@ WITH low AS MATERIALIZED (
         UNION
         SELECT h.id, e.source_id FROM hubs h JOIN memory_edges e ON e.target_id = h.id WHERE {_TRUE_EDGE}) AS l
   JOIN memories n ON n.id = l.neighbour
-  WHERE {_CURRENT} AND n.retired_at IS NULL
+  WHERE {_KNOWN} AND n.superseded_reason IS NULL AND n.retired_at IS NULL
   GROUP BY l.hub
 ), last_links AS (
   -- Where all links of an important memory would go in one night, the best of them stays.

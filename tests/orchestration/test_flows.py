@@ -118,6 +118,7 @@ async def test_what_a_night_did_can_be_read_in_the_ui(
     assert set(found.artifacts) == {
         *(f"phase-{task.name.replace('_', '-')}" for task in TASKS["sleep"]),
         *(f"shmr-{task.name}" for task in TASKS["harmonize"]),
+        "shmr-embed-summaries",
         "morning-report",
     }
     strengthened = found.artifacts["phase-strengthen"]

@@ -88,7 +88,7 @@ async def test_a_night_from_a_shell_without_a_server(
             "SELECT t.name, t.state_type FROM task_run t JOIN flow_run f ON f.id = t.flow_run_id "
             "WHERE f.parameters -> 'parameters' ->> 'accept' = 'true'"
         ).fetchall()
-    assert len(rows) == 16
+    assert len(rows) == 17
     assert {state for _, state in rows} == {"COMPLETED"}
     async with database.scoped(scope) as connection:
         run_row = await connection.row("SELECT requested_by, flow_run_id FROM runs WHERE tenant_id = :tenant_id")
