@@ -25,8 +25,10 @@ UNDOABLE = ("applied", "partial", "interrupted", "running")
 """Who undoes holds the scope, so a run that says `running` belongs to a dead process."""
 
 _UNDONE_RUN = """
-SELECT kind, status, dry_run, undone_by_run FROM runs
-WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND id = CAST(:id AS uuid) FOR UPDATE
+SELECT r.kind, r.status, r.dry_run, r.undone_by_run,
+       (SELECT u.status FROM runs u WHERE u.tenant_id = :tenant_id AND u.id = r.undone_by_run) AS undone_how
+FROM runs r
+WHERE r.tenant_id = :tenant_id AND r.scope_path = :scope_path AND r.id = CAST(:id AS uuid) FOR UPDATE OF r
 """
 
 _BEGIN = """
@@ -89,7 +91,7 @@ async def undo_run(
     Raises:
         InvalidTime: `at` is naive.
         NotFound: there is no such run in the scope.
-        UndoRefused: it was undone already, changed nothing, or is itself an undo.
+        UndoRefused: it was undone wholly already, changed nothing, or is itself an undo.
         TransientError: nothing was undone; it may work when tried again.
     """
     at = utc(at)
@@ -110,6 +112,8 @@ async def _check(connection: ScopedConnection, run_id: UUID) -> None:
     run = await connection.row(_UNDONE_RUN, id=run_id)
     if run is None:
         raise NotFound(f"The scope {connection.scope} has no run {run_id}.", hint="`slowwave runs` lists them.")
+    if run["status"] == "undone" and run["undone_how"] == "partial":
+        return  # what stood in the way may be gone, as after the later runs were undone too
     if run["status"] == "undone":
         raise UndoRefused(f"The run {run_id} was already undone by {run['undone_by_run']}.", reason="already_undone")
     if run["kind"] == "undo":

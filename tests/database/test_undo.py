@@ -233,6 +233,23 @@ async def test_a_place_taken_since_is_refused(database: Database, scope: TenantS
     assert [row["id"] for row in current] == [newest]
 
 
+async def test_what_an_undo_had_to_leave_can_be_asked_for_again(database: Database, scope: TenantScope) -> None:
+    """Undone out of order, an earlier run goes wholly once the later ones that used it are undone too."""
+    await add_memory(database, scope, "Ann is on the team")
+    old = uuid.uuid4()
+    await sleep(database, scope, step(*summarise(old, "a team of one")))
+    with_first = await state(database, scope)
+    second, newer = await refreshed(database, scope, old, "a team of two", LATER)
+    third, _ = await refreshed(database, scope, newer, "a team of three", LATER + timedelta(days=1))
+    assert (await undo(database, scope, second)).refused
+    assert (await undo(database, scope, third)).refused == ()
+    again = await undo_run(database, scope, second.run.id, at=LATER + timedelta(days=2))
+    assert again.refused == ()
+    assert await state(database, scope) == with_first
+    with pytest.raises(UndoRefused, match="already undone"):
+        await undo_run(database, scope, second.run.id, at=LATER + timedelta(days=3))
+
+
 async def test_an_undo_happens_once(database: Database, scope: TenantScope) -> None:
     """Twice is refused, and so are an undo's undo, a refused run's and an unknown run's."""
     tea = await add_memory(database, scope, "Ann likes tea")
