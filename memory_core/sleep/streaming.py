@@ -10,6 +10,8 @@ from sqlalchemy import RowMapping, text
 from memory_core.database.failures import translated_errors
 from memory_core.database.scoped import ScopedConnection
 
+_PLAN = "SELECT set_config('cursor_tuple_fraction', '1', true), set_config('enable_nestloop', :nested_loops, true)"
+
 
 async def pages(
     connection: ScopedConnection, sql: str, *, page_size: int, **parameters: Any
@@ -20,8 +22,9 @@ async def pages(
     beside its own parameters.
     """
     assert connection.run is not None
-    # A cursor is planned for its first tenth by default; these are read to the end.
-    await connection.execute("SELECT set_config('cursor_tuple_fraction', '1', true)")
+    # A cursor is planned for its first tenth by default; these are read to the end. Their joins go over whole scopes,
+    # and where statistics lag behind, as inside one night, a nested loop would make them quadratic.
+    await connection.execute(_PLAN, nested_loops="off")
     given = {
         "tenant_id": connection.scope.tenant_id,
         "scope_path": connection.scope.scope_path,
@@ -31,5 +34,7 @@ async def pages(
     }
     with translated_errors():
         async with connection.raw.stream(text(sql), given, execution_options={"yield_per": page_size}) as result:
+            # The plan is made; other statements of the step find few rows by their keys again.
+            await connection.execute(_PLAN, nested_loops="on")
             async for page in result.mappings().partitions(page_size):
                 yield page
