@@ -14,8 +14,9 @@ from flows.parameters import ConsolidationParameters
 from memory_core.database.engine import Database
 from memory_core.errors import SlowwaveError
 from memory_core.night.chunks import hold
+from memory_core.night.steps import KINDS, steps_of_kind
 from memory_core.scope import TenantScope
-from tasks.phases import SLEEP_TASKS, meta_nodes
+from tasks.phases import SLEEP_TASKS
 from tasks.policy import SCOPES_A_CHUNK
 from tasks.reporting import announce, report_morning
 from tasks.resonance import SHMR_TASKS, embed_summaries
@@ -24,10 +25,10 @@ from tasks.scopes import choose_scopes
 from tasks.sessions import session
 from tasks.steps import record_lost
 
+_BY_NAME = {each.name: each for each in (*SLEEP_TASKS, *SHMR_TASKS, embed_summaries)}
+
 TASKS: dict[str, tuple[Task[..., Any], ...]] = {
-    "sleep": SLEEP_TASKS,
-    "harmonize": SHMR_TASKS,
-    "nightly": (*(each for each in SLEEP_TASKS if each is not meta_nodes), *SHMR_TASKS, meta_nodes, embed_summaries),
+    kind: tuple(_BY_NAME[step.name] for step in steps_of_kind(kind)) for kind in KINDS
 }
 """The tasks of each kind of run, in their order."""
 

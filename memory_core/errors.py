@@ -28,8 +28,7 @@
         ├── EmbeddingMismatch          a vector of another model or dimension
         ├── ModelRejected              the provider refused the call (bad key, unknown model)
         ├── ModelOutputInvalid         the answer cannot be used as it is
-        ├── BudgetExhausted            calls, tokens or money of the tenant are spent
-        └── NetworkNotConfigured       a call would leave the machine without configuration
+        └── BudgetExhausted            calls, tokens or money of the tenant are spent
 
 Errors carry their data as attributes and survive pickling, because Prefect ships them between processes.
 """
@@ -185,7 +184,3 @@ class ModelOutputInvalid(PermanentError):
 
 class BudgetExhausted(PermanentError):
     """The tenant's budget is spent."""
-
-
-class NetworkNotConfigured(PermanentError):
-    """A call would leave this machine, and nothing was configured to allow it."""
