@@ -13,7 +13,7 @@ from flows.outcome import error_state, final_state
 from flows.parameters import ConsolidationParameters
 from memory_core.database.engine import Database
 from memory_core.errors import SlowwaveError
-from memory_core.night.chunks import hold
+from memory_core.night.chunks import ScopeRun, has_step, hold
 from memory_core.night.steps import KINDS, steps_of_kind
 from memory_core.scope import TenantScope
 from tasks.phases import SLEEP_TASKS
@@ -61,8 +61,10 @@ async def _chunk(
         runs = await begin(
             _paths(scopes), _paths(held), kind, as_of, parameters.run_parameters(), parameters.requested_by
         )
-        working = [run for run in runs if run["run_id"] is not None]
-        for step in TASKS[kind] if working else ():
+        for step in TASKS[kind]:
+            working = [run for run in runs if has_step(ScopeRun.from_dict(run), step.name)]
+            if not working:
+                continue
             # A step that fails does not stop the later ones; those that need it find that out in the ledger.
             state = await step(working, return_state=True)
             if not state.is_completed():

@@ -16,10 +16,10 @@ from uuid import UUID
 
 from memory_core.database.engine import Database
 from memory_core.errors import InvalidInput, InvalidSettings, ScopeBusy, SlowwaveError, TransientError
-from memory_core.night.context import context_for, language_for, settings_of_scope
+from memory_core.night.context import context_for, context_with, language_for, settings_of_scope
 from memory_core.night.document import refusal_document, run_document
 from memory_core.night.highlights import highlights_of
-from memory_core.night.steps import steps_of_kind
+from memory_core.night.steps import left_out, steps_of_kind
 from memory_core.runs.advance import advance, close_run, verdict
 from memory_core.runs.ledger import ISOLATION, begin_run, describe, load_run, record_failure, steps_of
 from memory_core.runs.locks import held_scopes
@@ -36,6 +36,7 @@ class ScopeRun:
         run_id: None where the scope was refused.
         status: `running`, `busy`, `refused` (later runs exist) or `failed`.
         error: why no run began.
+        left_out: names of the steps that the scope's settings switch off.
     """
 
     scope_path: str
@@ -44,6 +45,7 @@ class ScopeRun:
     run_id: str | None
     status: str
     error: Mapping[str, Any] | None = None
+    left_out: Sequence[str] = ()
 
     @property
     def scope(self) -> TenantScope:
@@ -120,7 +122,8 @@ async def begin_chunk(
         if scope not in free:
             return ScopeRun(*base, None, "busy", describe(busy(scope)))
         try:
-            language_for(database.settings, await settings_of_scope(database, scope), asked)
+            own = await settings_of_scope(database, scope)
+            language_for(database.settings, own, asked)
         except InvalidSettings as error:
             return ScopeRun(*base, None, "failed", describe(error))
         try:
@@ -133,7 +136,7 @@ async def begin_chunk(
             raise
         except SlowwaveError as error:
             return ScopeRun(*base, None, "refused", describe(error))
-        return ScopeRun(*base, str(run.id), "running")
+        return ScopeRun(*base, str(run.id), "running", left_out=left_out(context_with(database, run, own)))
 
     return await _for_each(database, scopes, begin)
 
@@ -141,7 +144,7 @@ async def begin_chunk(
 async def advance_chunk(
     database: Database, runs: Sequence[ScopeRun], step: str, *, last_attempt: bool = False
 ) -> list[ScopeStep]:
-    """Do one step in each scope's run; every failure is kept in its own ledger.
+    """Do one step in each scope's run that has it; every failure is kept in its own ledger.
 
     Args:
         last_attempt: whether a transient failure counts as a failure; otherwise it is reported as `transient`,
@@ -178,7 +181,12 @@ async def advance_chunk(
             outcome.reason,
         )
 
-    return await _for_each(database, [item for item in runs if item.run_id is not None], one)
+    return await _for_each(database, [item for item in runs if has_step(item, step)], one)
+
+
+def has_step(run: ScopeRun, step: str) -> bool:
+    """Whether the run began, and the step is part of it."""
+    return run.run_id is not None and step not in run.left_out
 
 
 async def close_chunk(database: Database, runs: Sequence[ScopeRun]) -> list[dict[str, Any]]:
@@ -197,7 +205,7 @@ async def close_chunk(database: Database, runs: Sequence[ScopeRun]) -> list[dict
             refused_for = await connection.scalar(
                 "SELECT error FROM runs WHERE tenant_id = :tenant_id AND id = :run_id"
             )
-        expected = [step.name for step in steps_of_kind(run.kind)]
+        expected = [step.name for step in steps_of_kind(run.kind) if has_step(item, step.name)]
         status, error = verdict(steps, expected)
         error = refused_for or error
         report = run_document(run, status, steps, error=error, highlights=told)

@@ -12,11 +12,20 @@ from tenacity import AsyncRetrying, retry_if_result, stop_after_attempt, wait_ex
 
 from memory_core.database.engine import Database
 from memory_core.errors import DatabaseUnavailable, InvalidSettings, LaterRunsExist
-from memory_core.night.chunks import ScopeRun, ScopeStep, advance_chunk, begin_chunk, busy, close_chunk, hold
+from memory_core.night.chunks import (
+    ScopeRun,
+    ScopeStep,
+    advance_chunk,
+    begin_chunk,
+    busy,
+    close_chunk,
+    has_step,
+    hold,
+)
 from memory_core.night.context import context_for, language_for
 from memory_core.night.document import refusal_document, run_document
 from memory_core.night.highlights import highlights_of
-from memory_core.night.steps import UNDONE_QUERIES, steps_of_kind
+from memory_core.night.steps import UNDONE_QUERIES, left_out, steps_of_kind
 from memory_core.runs.ledger import begin_run, describe, utc
 from memory_core.runs.preview import preview, record_preview
 from memory_core.runs.undo import UndoResult, undo_run
@@ -47,7 +56,8 @@ async def consolidate(
             ]
         runs = await begin_chunk(database, scopes, kind, as_of, parameters, held=held, requested_by=requested_by)
         for step in steps_of_kind(kind):
-            await _step_with_retries(database, runs, step.name)
+            if any(has_step(run, step.name) for run in runs):
+                await _step_with_retries(database, runs, step.name)
         return await close_chunk(database, runs)
 
 
@@ -112,10 +122,10 @@ async def _preview(
         context = await context_for(database, run)
     except InvalidSettings as error:
         return refusal_document(scope, kind, as_of, "failed", describe(error))
-    found = await preview(
-        database, context, steps_of_kind(kind), collect=lambda connection: highlights_of(connection, context)
-    )
-    steps = [
+    off = left_out(context)
+    steps = [step for step in steps_of_kind(kind) if step.name not in off]
+    found = await preview(database, context, steps, collect=lambda connection: highlights_of(connection, context))
+    told = [
         {
             "step": result.step,
             "status": result.status,
@@ -125,6 +135,6 @@ async def _preview(
         }
         for result in found.results
     ]
-    document = run_document(run, found.status, steps, error=found.refusal, highlights=found.collected)
+    document = run_document(run, found.status, told, error=found.refusal, highlights=found.collected)
     preview_id = await record_preview(database, context, found, document, requested_by=requested_by)
     return {**document, "run_id": preview_id, "would_be_run_id": str(run.id), "diff": found.changes}

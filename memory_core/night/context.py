@@ -86,7 +86,15 @@ async def context_for(database: Database, run: Run) -> RunContext:
     Raises:
         InvalidSettings: the model's name is not valid.
     """
-    own = await settings_of_scope(database, run.scope)
+    return context_with(database, run, await settings_of_scope(database, run.scope))
+
+
+def context_with(database: Database, run: Run, own: Mapping[str, Any]) -> RunContext:
+    """The context of a run whose scope's settings are known already, as `settings_of_scope` gives them.
+
+    Raises:
+        InvalidSettings: the model's name is not valid.
+    """
     return RunContext(
         run=run,
         settings=database.settings,

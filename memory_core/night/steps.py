@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from memory_core.errors import InvalidInput
-from memory_core.runs.context import Step
+from memory_core.errors import InvalidInput, InvalidSettings
+from memory_core.runs.context import RunContext, Step
 from memory_core.shmr.embed import STEP as EMBED
 from memory_core.shmr.steps import SHMR_STEPS
 from memory_core.sleep.meta_nodes import STEP as META_NODES
@@ -41,3 +41,17 @@ def steps_of_kind(kind: str) -> tuple[Step, ...]:
         case "nightly":
             return EVERY_STEP
     raise InvalidInput(f"There is no run of kind {kind!r}.", hint=f"It is one of: {', '.join(KINDS)}.")
+
+
+def left_out(context: RunContext) -> tuple[str, ...]:
+    """The names of the run's steps that its settings leave out."""
+    return tuple(step.name for step in steps_of_kind(context.run.kind) if not _is_on(step, context))
+
+
+def _is_on(step: Step, context: RunContext) -> bool:
+    if step.enabled is None:
+        return True
+    try:
+        return step.enabled(context)
+    except InvalidSettings:
+        return True  # so that the step fails with what is wrong, rather than be missing without a word

@@ -87,6 +87,7 @@ class RunContext:
 Read = Callable[[ScopedConnection, RunContext], Awaitable[Any]]
 Call = Callable[[Any, RunContext, Database], Awaitable[Any]]
 Parts = Callable[[ScopedConnection, RunContext], Awaitable[Sequence[str]]]
+Enabled = Callable[[RunContext], bool]
 WritePart = Callable[[ScopedConnection, RunContext, str], Awaitable[StepOutcome]]
 Write = Callable[[ScopedConnection, RunContext, Any], Awaitable[StepOutcome]]
 
@@ -105,6 +106,8 @@ class Step:
         needs: steps that must be done for this one to make sense.
         undone: SQL that names what a run decided in this step, for `decisions.remember_undone`; empty where nothing
             is decided.
+        enabled: whether the settings of the run's scope switch the step on; None for a step that is always on. A step
+            that is off is left out of the run: it has no row in the ledger and no part in the report.
     """
 
     name: str
@@ -115,3 +118,4 @@ class Step:
     write_part: WritePart | None = None
     needs: tuple[str, ...] = ()
     undone: str = ""
+    enabled: Enabled | None = None
