@@ -47,27 +47,32 @@ def _excerpt(column: str) -> str:
     return f"left({column}, {EXCERPT + 1})"
 
 
+# What a memory's uses were is asked only of the few that are told: over all of them, with the statistics of a night's
+# beginning, it would be a nested loop of everything with everything.
 _STRENGTHENED = f"""
-WITH {_changed("memory_state", "importance")}, pieces AS (
-  SELECT a.memory_id, count(*) AS evidence, jsonb_object_agg(a.kind, a.number) AS kinds
-  FROM (SELECT memory_id, kind, count(*) AS number FROM memory_accesses
-        WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND consumed_by_run = CAST(:id AS uuid)
-          AND (CAST(:since AS timestamptz) IS NULL OR at > CAST(:since AS timestamptz))
-        GROUP BY memory_id, kind) AS a
-  GROUP BY a.memory_id
+WITH {_changed("memory_state", "importance")}, told AS MATERIALIZED (
+  SELECT count(*) OVER () AS total, s.memory_id, CAST(c.before ->> 'importance' AS double precision) AS before,
+         s.importance AS after
+  FROM changes c
+  JOIN memory_state s ON s.tenant_id = :tenant_id AND s.scope_path = :scope_path
+    AND s.memory_id = CAST(c.row_key ->> 'memory_id' AS uuid)
+  WHERE s.importance > CAST(c.before ->> 'importance' AS double precision)
+  ORDER BY s.importance - CAST(c.before ->> 'importance' AS double precision) DESC, s.importance DESC, s.memory_id
+  LIMIT :limit
 )
-SELECT count(*) OVER () AS total, m.id AS memory_id, m.label, {_excerpt("m.content")} AS content,
-       CAST(c.before ->> 'importance' AS double precision) AS before, s.importance AS after,
-       coalesce((SELECT sum(CAST(value AS integer)) FROM jsonb_each_text(p.kinds)), 0) AS evidence,
-       coalesce(p.kinds, '{{}}'::jsonb) AS kinds
-FROM changes c
-JOIN memory_state s ON s.tenant_id = :tenant_id AND s.scope_path = :scope_path
-  AND s.memory_id = CAST(c.row_key ->> 'memory_id' AS uuid)
-JOIN memories m ON m.tenant_id = s.tenant_id AND m.id = s.memory_id
-LEFT JOIN pieces p ON p.memory_id = s.memory_id
-WHERE s.importance > CAST(c.before ->> 'importance' AS double precision)
-ORDER BY s.importance - CAST(c.before ->> 'importance' AS double precision) DESC, s.importance DESC, m.id
-LIMIT :limit
+SELECT t.total, m.id AS memory_id, m.label, {_excerpt("m.content")} AS content, t.before, t.after,
+       coalesce(p.evidence, 0) AS evidence, coalesce(p.kinds, '{{}}'::jsonb) AS kinds
+FROM told t
+JOIN memories m ON m.tenant_id = :tenant_id AND m.id = t.memory_id
+LEFT JOIN LATERAL (
+  SELECT CAST(sum(a.number) AS bigint) AS evidence, jsonb_object_agg(a.kind, a.number) AS kinds
+  FROM (SELECT kind, count(*) AS number FROM memory_accesses
+        WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND memory_id = t.memory_id
+          AND consumed_by_run = CAST(:id AS uuid)
+          AND (CAST(:since AS timestamptz) IS NULL OR at > CAST(:since AS timestamptz))
+        GROUP BY kind) AS a
+) AS p ON true
+ORDER BY t.after - t.before DESC, t.after DESC, t.memory_id
 """
 
 # Links from a summary to its members are told with the summary.
