@@ -85,7 +85,7 @@ REGISTRY: tuple[TableEntry, ...] = (
         journalled=True,
         checksummed=True,
         erased="memory",
-        together=(("risk_words", "risk_tagged_at", "risk_checked"),),
+        together=(("risk_words", "risk_tagged_at", "risk_checked"), ("importance", "decayed_at")),
     ),
     TableEntry(tables.memory_embeddings, journalled=True, checksummed=True, erased="memory"),
     TableEntry(tables.memory_accesses, journalled=True, erased="memory", retention="expires"),

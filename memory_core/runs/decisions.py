@@ -20,10 +20,11 @@ def not_undone(phase: str, *members: str) -> str:
         members: SQL expressions of type text that identify what is decided on, such as content hashes.
     """
     key = f"slowwave.decision_key('{phase}', {', '.join(members)})"
-    return f"""(CAST(:reconsider AS boolean) OR NOT EXISTS (
-      SELECT FROM decisions d
-      WHERE d.tenant_id = :tenant_id AND d.scope_path = :scope_path AND d.verdict = 'undone' AND d.phase = '{phase}'
-        AND d.decision_key = {key}
+    undone = f"""SELECT FROM decisions d
+      WHERE d.tenant_id = :tenant_id AND d.scope_path = :scope_path AND d.verdict = 'undone' AND d.phase = '{phase}'"""
+    # Asked once a statement first: where nothing was ever undone, no key is computed for any row.
+    return f"""(CAST(:reconsider AS boolean) OR NOT (SELECT EXISTS ({undone})) OR NOT EXISTS (
+      {undone} AND d.decision_key = {key}
     ))"""
 
 

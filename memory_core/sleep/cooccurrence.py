@@ -107,9 +107,7 @@ WITH activity AS (
               WHEN s.edge_retired THEN 'edge retired'
               WHEN s.last_evidence_at >= n.together_at
                 OR s.last_evidence_at > CAST(:as_of AS timestamptz) - CAST(:night AS interval) THEN 'counted'
-              WHEN (SELECT EXISTS (SELECT FROM decisions WHERE tenant_id = :tenant_id AND scope_path = :scope_path
-                                   AND phase = '{NAME}' AND verdict = 'undone'))
-                AND NOT {not_undone(NAME, "a.content_hash", "b.content_hash")} THEN 'undone'
+              WHEN NOT {not_undone(NAME, "a.content_hash", "b.content_hash")} THEN 'undone'
          END AS reason
   FROM nearest n
   JOIN memories a ON a.tenant_id = :tenant_id AND a.scope_path = :scope_path AND a.id = n.source_id

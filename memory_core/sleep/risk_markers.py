@@ -62,12 +62,17 @@ class RiskMarkers:
         """The words that earn the tag, folded, each once, in the order in which they stand."""
         found: dict[str, None] = {}
         for given in texts:
-            if given:
+            if given and self._may_matter(given):
                 text = _ADDRESS.sub(lambda match: " " * len(match[0]), given) if _has_address(given) else given
                 tokens = [Token(folded(match[0]), *match.span()) for match in WORD.finditer(text)]
                 places = sorted({place for scanner in self._scanners for place in scanner.words(text, tokens)})
                 found.update(dict.fromkeys(word for _, word in places))
         return tuple(found)
+
+    def _may_matter(self, text: str) -> bool:
+        """Whether a marker may stand in the text. In most texts none does, and they are done with this."""
+        words = WORD.findall(text.lower()) if text.isascii() else [folded(word) for word in WORD.findall(text)]
+        return any(scanner.may_matter(words) for scanner in self._scanners)
 
 
 def _has_address(text: str) -> bool:

@@ -54,11 +54,6 @@ class Phrases:
         for candidates in self._by_first.values():
             candidates.sort(key=lambda item: -len(item[0]))
 
-    @property
-    def first_words(self) -> frozenset[str]:
-        """The words a phrase of the list can begin with."""
-        return frozenset(self._by_first)
-
     def find(self, words: Sequence[str]) -> Iterator[tuple[int, int, frozenset[str]]]:
         """Start, end (exclusive) and kinds of each phrase."""
         position = 0
@@ -88,12 +83,24 @@ class Scanner:
             for form in getattr(language, kind)
         )
         self.breakers = frozenset(language.breakers)
-        self._may_matter = self._markers.first_words
+        phrases = [tuple(WORD.findall(form)) for family in language.markers for form in family]
+        self._marker_words = frozenset(words[0] for words in phrases if len(words) == 1)
+        self._marker_phrases: dict[str, list[frozenset[str]]] = {}
+        for words in phrases:
+            if len(words) > 1:
+                self._marker_phrases.setdefault(words[0], []).append(frozenset(words))
+
+    def may_matter(self, words: Sequence[str]) -> bool:
+        """Whether the folded words hold a marker, in whatever order; cheap, and true of few texts."""
+        if not self._marker_words.isdisjoint(words):
+            return True
+        begun = self._marker_phrases.keys() & words
+        if begun and any(phrase.issubset(words) for word in begun for phrase in self._marker_phrases[word]):
+            return True
+        return bool(self._compound_endings) and any(word.endswith(self._compound_endings) for word in words)
 
     def words(self, text: str, tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
         """Where each earning marker stands, and the marker as it stands there."""
-        if not any(token.word in self._may_matter or self._is_compound(token.word) for token in tokens):
-            return
         sentence = Sentence(self, text, tokens)
         for start, end in sentence.markers:
             if sentence.earns(start, end):

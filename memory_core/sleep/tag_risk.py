@@ -37,7 +37,7 @@ class TagRiskSettings(BaseModel):
     ignored_markers: tuple[str, ...] = Field(
         default=(), description="Words of the lists to leave alone, in all their forms."
     )
-    page_size: int = Field(default=5_000, ge=1, le=100_000, description="Memories looked at between two writes.")
+    page_size: int = Field(default=20_000, ge=1, le=100_000, description="Memories looked at between two writes.")
 
     @field_validator("languages", "extra_markers", "ignored_markers", mode="before")
     @classmethod
@@ -73,7 +73,9 @@ SET risk_checked = p.checked,
     risk_tagged_at = CASE WHEN p.words IS NULL THEN NULL
                           WHEN s.risk_words = p.words THEN s.risk_tagged_at
                           ELSE :as_of END,
-    risk_words = p.words
+    risk_words = p.words,
+    -- What prune would note later in the night, while the row is written anyway: a second version of each costs more.
+    first_night = coalesce(s.first_night, :as_of)
 FROM (
   SELECT id, checked, CAST(words AS jsonb) AS words
   FROM unnest(CAST(:ids AS uuid[]), CAST(:checked AS text[]), CAST(:words AS text[])) AS u (id, checked, words)

@@ -100,7 +100,6 @@ QUERIES = {
         "VALUES (:tenant_id, :id, :scope_path, :id, :id, 'KNOWS', :late) "
         "ON CONFLICT (tenant_id, scope_path, source_id, target_id, relationship) DO NOTHING"
     ),
-    "ix_memory_edges_source": "SELECT target_id FROM memory_edges WHERE tenant_id = :tenant_id AND source_id = :id",
     "ix_memory_edges_target": "SELECT source_id FROM memory_edges WHERE tenant_id = :tenant_id AND target_id = :id",
     "ix_pending_connections_new": (
         f"SELECT id FROM pending_connections WHERE {OWN} AND consumed_by_run IS NULL AND at <= :late"

@@ -413,11 +413,9 @@ CREATE TABLE slowwave.memory_edges (
 	CONSTRAINT ck_memory_edges_weight_finite CHECK (weight > 0 AND weight < 'infinity')
 );
 
-CREATE INDEX ix_memory_edges_source ON slowwave.memory_edges (tenant_id, source_id);
-
 CREATE INDEX ix_memory_edges_target ON slowwave.memory_edges (tenant_id, target_id);
 
-CREATE UNIQUE INDEX uq_memory_edges_triple ON slowwave.memory_edges (tenant_id, scope_path, source_id, target_id, relationship);
+CREATE UNIQUE INDEX uq_memory_edges_triple ON slowwave.memory_edges (tenant_id, source_id, target_id, relationship, scope_path);
 
 CREATE TABLE slowwave.memory_embeddings (
 	tenant_id TEXT NOT NULL, 
@@ -450,6 +448,8 @@ CREATE TABLE slowwave.memory_state (
 	risk_tagged_at TIMESTAMP WITH TIME ZONE, 
 	risk_checked TEXT, 
 	first_night TIMESTAMP WITH TIME ZONE, 
+	decayed_at TIMESTAMP WITH TIME ZONE, 
+	wording_key TEXT, 
 	created_by_run UUID, 
 	CONSTRAINT pk_memory_state PRIMARY KEY (tenant_id, memory_id), 
 	CONSTRAINT fk_memory_state_tenant_id_memory_id FOREIGN KEY(tenant_id, memory_id) REFERENCES slowwave.memories (tenant_id, id) ON DELETE CASCADE, 
@@ -457,11 +457,16 @@ CREATE TABLE slowwave.memory_state (
 	CONSTRAINT ck_memory_state_confidence_from_0_to_1 CHECK (confidence BETWEEN 0 AND 1), 
 	CONSTRAINT ck_memory_state_access_count_not_negative CHECK (access_count >= 0), 
 	CONSTRAINT ck_memory_state_risk_whole CHECK ((risk_words IS NULL) = (risk_tagged_at IS NULL))
-);
+)
+ WITH (fillfactor = 50);
 
 CREATE INDEX ix_memory_state_scope ON slowwave.memory_state (tenant_id, scope_path);
 
 COMMENT ON COLUMN slowwave.memory_state.risk_checked IS 'Content hash and marker-list hash the risk scan last looked at.';
+
+COMMENT ON COLUMN slowwave.memory_state.decayed_at IS 'Until when importance has been lowered for want of activity; null where it never was.';
+
+COMMENT ON COLUMN slowwave.memory_state.wording_key IS 'What the content says, in one form, for the content hash that duplicates were last looked for.';
 
 CREATE TABLE slowwave.run_steps (
 	tenant_id TEXT NOT NULL, 
@@ -799,118 +804,64 @@ BEGIN
     SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memories', 'update', row_key, before, after
     FROM (
       SELECT n.tenant_id, n.scope_path, jsonb_build_object('id', n.id) AS row_key,
-             CASE WHEN o.layer IS DISTINCT FROM n.layer
-               THEN jsonb_build_object('layer', o.layer) ELSE '{}'::jsonb END
-             || CASE WHEN o.label IS DISTINCT FROM n.label
-               THEN jsonb_build_object('label', o.label) ELSE '{}'::jsonb END
-             || CASE WHEN o.content IS DISTINCT FROM n.content
-               THEN jsonb_build_object('content', o.content) ELSE '{}'::jsonb END
-             || CASE WHEN o.subject IS DISTINCT FROM n.subject
-               THEN jsonb_build_object('subject', o.subject) ELSE '{}'::jsonb END
-             || CASE WHEN o.predicate IS DISTINCT FROM n.predicate
-               THEN jsonb_build_object('predicate', o.predicate) ELSE '{}'::jsonb END
-             || CASE WHEN o.object IS DISTINCT FROM n.object
-               THEN jsonb_build_object('object', o.object) ELSE '{}'::jsonb END
-             || CASE WHEN o.properties::text IS DISTINCT FROM n.properties::text
-               THEN jsonb_build_object('properties', o.properties) ELSE '{}'::jsonb END
-             || CASE WHEN o.observed_at IS DISTINCT FROM n.observed_at
-               THEN jsonb_build_object('observed_at', o.observed_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at
-               THEN jsonb_build_object('recorded_at', o.recorded_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.created_at IS DISTINCT FROM n.created_at
-               THEN jsonb_build_object('created_at', o.created_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.last_activity_at IS DISTINCT FROM n.last_activity_at
-               THEN jsonb_build_object('last_activity_at', o.last_activity_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.expires_at IS DISTINCT FROM n.expires_at
-               THEN jsonb_build_object('expires_at', o.expires_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.retired_at IS DISTINCT FROM n.retired_at
-               THEN jsonb_build_object('retired_at', o.retired_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.retired_reason IS DISTINCT FROM n.retired_reason
-               THEN jsonb_build_object('retired_reason', o.retired_reason) ELSE '{}'::jsonb END
-             || CASE WHEN o.retired_by_run IS DISTINCT FROM n.retired_by_run
-               THEN jsonb_build_object('retired_by_run', o.retired_by_run) ELSE '{}'::jsonb END
-             || CASE WHEN o.superseded_by IS DISTINCT FROM n.superseded_by
-               THEN jsonb_build_object('superseded_by', o.superseded_by) ELSE '{}'::jsonb END
-             || CASE WHEN o.superseded_by_belief IS DISTINCT FROM n.superseded_by_belief
-               THEN jsonb_build_object('superseded_by_belief', o.superseded_by_belief) ELSE '{}'::jsonb END
-             || CASE WHEN o.superseded_reason IS DISTINCT FROM n.superseded_reason
-               THEN jsonb_build_object('superseded_reason', o.superseded_reason) ELSE '{}'::jsonb END
-             || CASE WHEN o.superseded_at IS DISTINCT FROM n.superseded_at
-               THEN jsonb_build_object('superseded_at', o.superseded_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.superseded_by_run IS DISTINCT FROM n.superseded_by_run
-               THEN jsonb_build_object('superseded_by_run', o.superseded_by_run) ELSE '{}'::jsonb END
-             || CASE WHEN o.pinned IS DISTINCT FROM n.pinned
-               THEN jsonb_build_object('pinned', o.pinned) ELSE '{}'::jsonb END
-             || CASE WHEN o.source IS DISTINCT FROM n.source
-               THEN jsonb_build_object('source', o.source) ELSE '{}'::jsonb END
-             || CASE WHEN o.external_id IS DISTINCT FROM n.external_id
-               THEN jsonb_build_object('external_id', o.external_id) ELSE '{}'::jsonb END
-             || CASE WHEN o.is_latest IS DISTINCT FROM n.is_latest
-               THEN jsonb_build_object('is_latest', o.is_latest) ELSE '{}'::jsonb END
-             || CASE WHEN o.corrects IS DISTINCT FROM n.corrects
-               THEN jsonb_build_object('corrects', o.corrects) ELSE '{}'::jsonb END
-             || CASE WHEN o.content_hash IS DISTINCT FROM n.content_hash
-               THEN jsonb_build_object('content_hash', o.content_hash) ELSE '{}'::jsonb END
-             || CASE WHEN o.derived_key IS DISTINCT FROM n.derived_key
-               THEN jsonb_build_object('derived_key', o.derived_key) ELSE '{}'::jsonb END
-             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
-               THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
-             CASE WHEN o.layer IS DISTINCT FROM n.layer
-               THEN jsonb_build_object('layer', n.layer) ELSE '{}'::jsonb END
-             || CASE WHEN o.label IS DISTINCT FROM n.label
-               THEN jsonb_build_object('label', n.label) ELSE '{}'::jsonb END
-             || CASE WHEN o.content IS DISTINCT FROM n.content
-               THEN jsonb_build_object('content', n.content) ELSE '{}'::jsonb END
-             || CASE WHEN o.subject IS DISTINCT FROM n.subject
-               THEN jsonb_build_object('subject', n.subject) ELSE '{}'::jsonb END
-             || CASE WHEN o.predicate IS DISTINCT FROM n.predicate
-               THEN jsonb_build_object('predicate', n.predicate) ELSE '{}'::jsonb END
-             || CASE WHEN o.object IS DISTINCT FROM n.object
-               THEN jsonb_build_object('object', n.object) ELSE '{}'::jsonb END
-             || CASE WHEN o.properties::text IS DISTINCT FROM n.properties::text
-               THEN jsonb_build_object('properties', n.properties) ELSE '{}'::jsonb END
-             || CASE WHEN o.observed_at IS DISTINCT FROM n.observed_at
-               THEN jsonb_build_object('observed_at', n.observed_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at
-               THEN jsonb_build_object('recorded_at', n.recorded_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.created_at IS DISTINCT FROM n.created_at
-               THEN jsonb_build_object('created_at', n.created_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.last_activity_at IS DISTINCT FROM n.last_activity_at
-               THEN jsonb_build_object('last_activity_at', n.last_activity_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.expires_at IS DISTINCT FROM n.expires_at
-               THEN jsonb_build_object('expires_at', n.expires_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.retired_at IS DISTINCT FROM n.retired_at
-               THEN jsonb_build_object('retired_at', n.retired_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.retired_reason IS DISTINCT FROM n.retired_reason
-               THEN jsonb_build_object('retired_reason', n.retired_reason) ELSE '{}'::jsonb END
-             || CASE WHEN o.retired_by_run IS DISTINCT FROM n.retired_by_run
-               THEN jsonb_build_object('retired_by_run', n.retired_by_run) ELSE '{}'::jsonb END
-             || CASE WHEN o.superseded_by IS DISTINCT FROM n.superseded_by
-               THEN jsonb_build_object('superseded_by', n.superseded_by) ELSE '{}'::jsonb END
-             || CASE WHEN o.superseded_by_belief IS DISTINCT FROM n.superseded_by_belief
-               THEN jsonb_build_object('superseded_by_belief', n.superseded_by_belief) ELSE '{}'::jsonb END
-             || CASE WHEN o.superseded_reason IS DISTINCT FROM n.superseded_reason
-               THEN jsonb_build_object('superseded_reason', n.superseded_reason) ELSE '{}'::jsonb END
-             || CASE WHEN o.superseded_at IS DISTINCT FROM n.superseded_at
-               THEN jsonb_build_object('superseded_at', n.superseded_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.superseded_by_run IS DISTINCT FROM n.superseded_by_run
-               THEN jsonb_build_object('superseded_by_run', n.superseded_by_run) ELSE '{}'::jsonb END
-             || CASE WHEN o.pinned IS DISTINCT FROM n.pinned
-               THEN jsonb_build_object('pinned', n.pinned) ELSE '{}'::jsonb END
-             || CASE WHEN o.source IS DISTINCT FROM n.source
-               THEN jsonb_build_object('source', n.source) ELSE '{}'::jsonb END
-             || CASE WHEN o.external_id IS DISTINCT FROM n.external_id
-               THEN jsonb_build_object('external_id', n.external_id) ELSE '{}'::jsonb END
-             || CASE WHEN o.is_latest IS DISTINCT FROM n.is_latest
-               THEN jsonb_build_object('is_latest', n.is_latest) ELSE '{}'::jsonb END
-             || CASE WHEN o.corrects IS DISTINCT FROM n.corrects
-               THEN jsonb_build_object('corrects', n.corrects) ELSE '{}'::jsonb END
-             || CASE WHEN o.content_hash IS DISTINCT FROM n.content_hash
-               THEN jsonb_build_object('content_hash', n.content_hash) ELSE '{}'::jsonb END
-             || CASE WHEN o.derived_key IS DISTINCT FROM n.derived_key
-               THEN jsonb_build_object('derived_key', n.derived_key) ELSE '{}'::jsonb END
-             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
-               THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+             ('{' || concat_ws(',',
+               CASE WHEN o.layer IS DISTINCT FROM n.layer THEN '"layer":' || coalesce(to_jsonb(o.layer)::text, 'null') END,
+               CASE WHEN o.label IS DISTINCT FROM n.label THEN '"label":' || coalesce(to_jsonb(o.label)::text, 'null') END,
+               CASE WHEN o.content IS DISTINCT FROM n.content THEN '"content":' || coalesce(to_jsonb(o.content)::text, 'null') END,
+               CASE WHEN o.subject IS DISTINCT FROM n.subject THEN '"subject":' || coalesce(to_jsonb(o.subject)::text, 'null') END,
+               CASE WHEN o.predicate IS DISTINCT FROM n.predicate THEN '"predicate":' || coalesce(to_jsonb(o.predicate)::text, 'null') END,
+               CASE WHEN o.object IS DISTINCT FROM n.object THEN '"object":' || coalesce(to_jsonb(o.object)::text, 'null') END,
+               CASE WHEN o.properties::text IS DISTINCT FROM n.properties::text THEN '"properties":' || coalesce(to_jsonb(o.properties)::text, 'null') END,
+               CASE WHEN o.observed_at IS DISTINCT FROM n.observed_at THEN '"observed_at":' || coalesce(to_jsonb(o.observed_at)::text, 'null') END,
+               CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at THEN '"recorded_at":' || coalesce(to_jsonb(o.recorded_at)::text, 'null') END,
+               CASE WHEN o.created_at IS DISTINCT FROM n.created_at THEN '"created_at":' || coalesce(to_jsonb(o.created_at)::text, 'null') END,
+               CASE WHEN o.last_activity_at IS DISTINCT FROM n.last_activity_at THEN '"last_activity_at":' || coalesce(to_jsonb(o.last_activity_at)::text, 'null') END,
+               CASE WHEN o.expires_at IS DISTINCT FROM n.expires_at THEN '"expires_at":' || coalesce(to_jsonb(o.expires_at)::text, 'null') END,
+               CASE WHEN o.retired_at IS DISTINCT FROM n.retired_at THEN '"retired_at":' || coalesce(to_jsonb(o.retired_at)::text, 'null') END,
+               CASE WHEN o.retired_reason IS DISTINCT FROM n.retired_reason THEN '"retired_reason":' || coalesce(to_jsonb(o.retired_reason)::text, 'null') END,
+               CASE WHEN o.retired_by_run IS DISTINCT FROM n.retired_by_run THEN '"retired_by_run":' || coalesce(to_jsonb(o.retired_by_run)::text, 'null') END,
+               CASE WHEN o.superseded_by IS DISTINCT FROM n.superseded_by THEN '"superseded_by":' || coalesce(to_jsonb(o.superseded_by)::text, 'null') END,
+               CASE WHEN o.superseded_by_belief IS DISTINCT FROM n.superseded_by_belief THEN '"superseded_by_belief":' || coalesce(to_jsonb(o.superseded_by_belief)::text, 'null') END,
+               CASE WHEN o.superseded_reason IS DISTINCT FROM n.superseded_reason THEN '"superseded_reason":' || coalesce(to_jsonb(o.superseded_reason)::text, 'null') END,
+               CASE WHEN o.superseded_at IS DISTINCT FROM n.superseded_at THEN '"superseded_at":' || coalesce(to_jsonb(o.superseded_at)::text, 'null') END,
+               CASE WHEN o.superseded_by_run IS DISTINCT FROM n.superseded_by_run THEN '"superseded_by_run":' || coalesce(to_jsonb(o.superseded_by_run)::text, 'null') END,
+               CASE WHEN o.pinned IS DISTINCT FROM n.pinned THEN '"pinned":' || coalesce(to_jsonb(o.pinned)::text, 'null') END,
+               CASE WHEN o.source IS DISTINCT FROM n.source THEN '"source":' || coalesce(to_jsonb(o.source)::text, 'null') END,
+               CASE WHEN o.external_id IS DISTINCT FROM n.external_id THEN '"external_id":' || coalesce(to_jsonb(o.external_id)::text, 'null') END,
+               CASE WHEN o.is_latest IS DISTINCT FROM n.is_latest THEN '"is_latest":' || coalesce(to_jsonb(o.is_latest)::text, 'null') END,
+               CASE WHEN o.corrects IS DISTINCT FROM n.corrects THEN '"corrects":' || coalesce(to_jsonb(o.corrects)::text, 'null') END,
+               CASE WHEN o.content_hash IS DISTINCT FROM n.content_hash THEN '"content_hash":' || coalesce(to_jsonb(o.content_hash)::text, 'null') END,
+               CASE WHEN o.derived_key IS DISTINCT FROM n.derived_key THEN '"derived_key":' || coalesce(to_jsonb(o.derived_key)::text, 'null') END,
+               CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(o.created_by_run)::text, 'null') END) || '}')::jsonb AS before,
+             ('{' || concat_ws(',',
+               CASE WHEN o.layer IS DISTINCT FROM n.layer THEN '"layer":' || coalesce(to_jsonb(n.layer)::text, 'null') END,
+               CASE WHEN o.label IS DISTINCT FROM n.label THEN '"label":' || coalesce(to_jsonb(n.label)::text, 'null') END,
+               CASE WHEN o.content IS DISTINCT FROM n.content THEN '"content":' || coalesce(to_jsonb(n.content)::text, 'null') END,
+               CASE WHEN o.subject IS DISTINCT FROM n.subject THEN '"subject":' || coalesce(to_jsonb(n.subject)::text, 'null') END,
+               CASE WHEN o.predicate IS DISTINCT FROM n.predicate THEN '"predicate":' || coalesce(to_jsonb(n.predicate)::text, 'null') END,
+               CASE WHEN o.object IS DISTINCT FROM n.object THEN '"object":' || coalesce(to_jsonb(n.object)::text, 'null') END,
+               CASE WHEN o.properties::text IS DISTINCT FROM n.properties::text THEN '"properties":' || coalesce(to_jsonb(n.properties)::text, 'null') END,
+               CASE WHEN o.observed_at IS DISTINCT FROM n.observed_at THEN '"observed_at":' || coalesce(to_jsonb(n.observed_at)::text, 'null') END,
+               CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at THEN '"recorded_at":' || coalesce(to_jsonb(n.recorded_at)::text, 'null') END,
+               CASE WHEN o.created_at IS DISTINCT FROM n.created_at THEN '"created_at":' || coalesce(to_jsonb(n.created_at)::text, 'null') END,
+               CASE WHEN o.last_activity_at IS DISTINCT FROM n.last_activity_at THEN '"last_activity_at":' || coalesce(to_jsonb(n.last_activity_at)::text, 'null') END,
+               CASE WHEN o.expires_at IS DISTINCT FROM n.expires_at THEN '"expires_at":' || coalesce(to_jsonb(n.expires_at)::text, 'null') END,
+               CASE WHEN o.retired_at IS DISTINCT FROM n.retired_at THEN '"retired_at":' || coalesce(to_jsonb(n.retired_at)::text, 'null') END,
+               CASE WHEN o.retired_reason IS DISTINCT FROM n.retired_reason THEN '"retired_reason":' || coalesce(to_jsonb(n.retired_reason)::text, 'null') END,
+               CASE WHEN o.retired_by_run IS DISTINCT FROM n.retired_by_run THEN '"retired_by_run":' || coalesce(to_jsonb(n.retired_by_run)::text, 'null') END,
+               CASE WHEN o.superseded_by IS DISTINCT FROM n.superseded_by THEN '"superseded_by":' || coalesce(to_jsonb(n.superseded_by)::text, 'null') END,
+               CASE WHEN o.superseded_by_belief IS DISTINCT FROM n.superseded_by_belief THEN '"superseded_by_belief":' || coalesce(to_jsonb(n.superseded_by_belief)::text, 'null') END,
+               CASE WHEN o.superseded_reason IS DISTINCT FROM n.superseded_reason THEN '"superseded_reason":' || coalesce(to_jsonb(n.superseded_reason)::text, 'null') END,
+               CASE WHEN o.superseded_at IS DISTINCT FROM n.superseded_at THEN '"superseded_at":' || coalesce(to_jsonb(n.superseded_at)::text, 'null') END,
+               CASE WHEN o.superseded_by_run IS DISTINCT FROM n.superseded_by_run THEN '"superseded_by_run":' || coalesce(to_jsonb(n.superseded_by_run)::text, 'null') END,
+               CASE WHEN o.pinned IS DISTINCT FROM n.pinned THEN '"pinned":' || coalesce(to_jsonb(n.pinned)::text, 'null') END,
+               CASE WHEN o.source IS DISTINCT FROM n.source THEN '"source":' || coalesce(to_jsonb(n.source)::text, 'null') END,
+               CASE WHEN o.external_id IS DISTINCT FROM n.external_id THEN '"external_id":' || coalesce(to_jsonb(n.external_id)::text, 'null') END,
+               CASE WHEN o.is_latest IS DISTINCT FROM n.is_latest THEN '"is_latest":' || coalesce(to_jsonb(n.is_latest)::text, 'null') END,
+               CASE WHEN o.corrects IS DISTINCT FROM n.corrects THEN '"corrects":' || coalesce(to_jsonb(n.corrects)::text, 'null') END,
+               CASE WHEN o.content_hash IS DISTINCT FROM n.content_hash THEN '"content_hash":' || coalesce(to_jsonb(n.content_hash)::text, 'null') END,
+               CASE WHEN o.derived_key IS DISTINCT FROM n.derived_key THEN '"derived_key":' || coalesce(to_jsonb(n.derived_key)::text, 'null') END,
+               CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(n.created_by_run)::text, 'null') END) || '}')::jsonb AS after
       FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.id = o.id
     ) AS changed
     WHERE before <> '{}'::jsonb;
@@ -944,42 +895,30 @@ BEGIN
     SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_state', 'update', row_key, before, after
     FROM (
       SELECT n.tenant_id, n.scope_path, jsonb_build_object('memory_id', n.memory_id) AS row_key,
-             CASE WHEN o.importance IS DISTINCT FROM n.importance
-               THEN jsonb_build_object('importance', o.importance) ELSE '{}'::jsonb END
-             || CASE WHEN o.confidence IS DISTINCT FROM n.confidence
-               THEN jsonb_build_object('confidence', o.confidence) ELSE '{}'::jsonb END
-             || CASE WHEN o.access_count IS DISTINCT FROM n.access_count
-               THEN jsonb_build_object('access_count', o.access_count) ELSE '{}'::jsonb END
-             || CASE WHEN o.last_access_at IS DISTINCT FROM n.last_access_at
-               THEN jsonb_build_object('last_access_at', o.last_access_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.risk_words::text IS DISTINCT FROM n.risk_words::text
-               THEN jsonb_build_object('risk_words', o.risk_words) ELSE '{}'::jsonb END
-             || CASE WHEN o.risk_tagged_at IS DISTINCT FROM n.risk_tagged_at
-               THEN jsonb_build_object('risk_tagged_at', o.risk_tagged_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.risk_checked IS DISTINCT FROM n.risk_checked
-               THEN jsonb_build_object('risk_checked', o.risk_checked) ELSE '{}'::jsonb END
-             || CASE WHEN o.first_night IS DISTINCT FROM n.first_night
-               THEN jsonb_build_object('first_night', o.first_night) ELSE '{}'::jsonb END
-             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
-               THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
-             CASE WHEN o.importance IS DISTINCT FROM n.importance
-               THEN jsonb_build_object('importance', n.importance) ELSE '{}'::jsonb END
-             || CASE WHEN o.confidence IS DISTINCT FROM n.confidence
-               THEN jsonb_build_object('confidence', n.confidence) ELSE '{}'::jsonb END
-             || CASE WHEN o.access_count IS DISTINCT FROM n.access_count
-               THEN jsonb_build_object('access_count', n.access_count) ELSE '{}'::jsonb END
-             || CASE WHEN o.last_access_at IS DISTINCT FROM n.last_access_at
-               THEN jsonb_build_object('last_access_at', n.last_access_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.risk_words::text IS DISTINCT FROM n.risk_words::text
-               THEN jsonb_build_object('risk_words', n.risk_words) ELSE '{}'::jsonb END
-             || CASE WHEN o.risk_tagged_at IS DISTINCT FROM n.risk_tagged_at
-               THEN jsonb_build_object('risk_tagged_at', n.risk_tagged_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.risk_checked IS DISTINCT FROM n.risk_checked
-               THEN jsonb_build_object('risk_checked', n.risk_checked) ELSE '{}'::jsonb END
-             || CASE WHEN o.first_night IS DISTINCT FROM n.first_night
-               THEN jsonb_build_object('first_night', n.first_night) ELSE '{}'::jsonb END
-             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
-               THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+             ('{' || concat_ws(',',
+               CASE WHEN o.importance IS DISTINCT FROM n.importance THEN '"importance":' || coalesce(to_jsonb(o.importance)::text, 'null') END,
+               CASE WHEN o.confidence IS DISTINCT FROM n.confidence THEN '"confidence":' || coalesce(to_jsonb(o.confidence)::text, 'null') END,
+               CASE WHEN o.access_count IS DISTINCT FROM n.access_count THEN '"access_count":' || coalesce(to_jsonb(o.access_count)::text, 'null') END,
+               CASE WHEN o.last_access_at IS DISTINCT FROM n.last_access_at THEN '"last_access_at":' || coalesce(to_jsonb(o.last_access_at)::text, 'null') END,
+               CASE WHEN o.risk_words::text IS DISTINCT FROM n.risk_words::text THEN '"risk_words":' || coalesce(to_jsonb(o.risk_words)::text, 'null') END,
+               CASE WHEN o.risk_tagged_at IS DISTINCT FROM n.risk_tagged_at THEN '"risk_tagged_at":' || coalesce(to_jsonb(o.risk_tagged_at)::text, 'null') END,
+               CASE WHEN o.risk_checked IS DISTINCT FROM n.risk_checked THEN '"risk_checked":' || coalesce(to_jsonb(o.risk_checked)::text, 'null') END,
+               CASE WHEN o.first_night IS DISTINCT FROM n.first_night THEN '"first_night":' || coalesce(to_jsonb(o.first_night)::text, 'null') END,
+               CASE WHEN o.decayed_at IS DISTINCT FROM n.decayed_at THEN '"decayed_at":' || coalesce(to_jsonb(o.decayed_at)::text, 'null') END,
+               CASE WHEN o.wording_key IS DISTINCT FROM n.wording_key THEN '"wording_key":' || coalesce(to_jsonb(o.wording_key)::text, 'null') END,
+               CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(o.created_by_run)::text, 'null') END) || '}')::jsonb AS before,
+             ('{' || concat_ws(',',
+               CASE WHEN o.importance IS DISTINCT FROM n.importance THEN '"importance":' || coalesce(to_jsonb(n.importance)::text, 'null') END,
+               CASE WHEN o.confidence IS DISTINCT FROM n.confidence THEN '"confidence":' || coalesce(to_jsonb(n.confidence)::text, 'null') END,
+               CASE WHEN o.access_count IS DISTINCT FROM n.access_count THEN '"access_count":' || coalesce(to_jsonb(n.access_count)::text, 'null') END,
+               CASE WHEN o.last_access_at IS DISTINCT FROM n.last_access_at THEN '"last_access_at":' || coalesce(to_jsonb(n.last_access_at)::text, 'null') END,
+               CASE WHEN o.risk_words::text IS DISTINCT FROM n.risk_words::text THEN '"risk_words":' || coalesce(to_jsonb(n.risk_words)::text, 'null') END,
+               CASE WHEN o.risk_tagged_at IS DISTINCT FROM n.risk_tagged_at THEN '"risk_tagged_at":' || coalesce(to_jsonb(n.risk_tagged_at)::text, 'null') END,
+               CASE WHEN o.risk_checked IS DISTINCT FROM n.risk_checked THEN '"risk_checked":' || coalesce(to_jsonb(n.risk_checked)::text, 'null') END,
+               CASE WHEN o.first_night IS DISTINCT FROM n.first_night THEN '"first_night":' || coalesce(to_jsonb(n.first_night)::text, 'null') END,
+               CASE WHEN o.decayed_at IS DISTINCT FROM n.decayed_at THEN '"decayed_at":' || coalesce(to_jsonb(n.decayed_at)::text, 'null') END,
+               CASE WHEN o.wording_key IS DISTINCT FROM n.wording_key THEN '"wording_key":' || coalesce(to_jsonb(n.wording_key)::text, 'null') END,
+               CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(n.created_by_run)::text, 'null') END) || '}')::jsonb AS after
       FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.memory_id = o.memory_id
     ) AS changed
     WHERE before <> '{}'::jsonb;
@@ -1013,14 +952,12 @@ BEGIN
     SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_embeddings', 'update', row_key, before, after
     FROM (
       SELECT n.tenant_id, n.scope_path, jsonb_build_object('memory_id', n.memory_id, 'model', n.model, 'aspect', n.aspect) AS row_key,
-             CASE WHEN o.dimension IS DISTINCT FROM n.dimension
-               THEN jsonb_build_object('dimension', o.dimension) ELSE '{}'::jsonb END
-             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
-               THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
-             CASE WHEN o.dimension IS DISTINCT FROM n.dimension
-               THEN jsonb_build_object('dimension', n.dimension) ELSE '{}'::jsonb END
-             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
-               THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+             ('{' || concat_ws(',',
+               CASE WHEN o.dimension IS DISTINCT FROM n.dimension THEN '"dimension":' || coalesce(to_jsonb(o.dimension)::text, 'null') END,
+               CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(o.created_by_run)::text, 'null') END) || '}')::jsonb AS before,
+             ('{' || concat_ws(',',
+               CASE WHEN o.dimension IS DISTINCT FROM n.dimension THEN '"dimension":' || coalesce(to_jsonb(n.dimension)::text, 'null') END,
+               CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(n.created_by_run)::text, 'null') END) || '}')::jsonb AS after
       FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.memory_id = o.memory_id AND n.model = o.model AND n.aspect = o.aspect
     ) AS changed
     WHERE before <> '{}'::jsonb;
@@ -1054,26 +991,18 @@ BEGIN
     SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_accesses', 'update', row_key, before, after
     FROM (
       SELECT n.tenant_id, n.scope_path, jsonb_build_object('id', n.id) AS row_key,
-             CASE WHEN o.memory_id IS DISTINCT FROM n.memory_id
-               THEN jsonb_build_object('memory_id', o.memory_id) ELSE '{}'::jsonb END
-             || CASE WHEN o.kind IS DISTINCT FROM n.kind
-               THEN jsonb_build_object('kind', o.kind) ELSE '{}'::jsonb END
-             || CASE WHEN o.at IS DISTINCT FROM n.at
-               THEN jsonb_build_object('at', o.at) ELSE '{}'::jsonb END
-             || CASE WHEN o.external_id IS DISTINCT FROM n.external_id
-               THEN jsonb_build_object('external_id', o.external_id) ELSE '{}'::jsonb END
-             || CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run
-               THEN jsonb_build_object('consumed_by_run', o.consumed_by_run) ELSE '{}'::jsonb END AS before,
-             CASE WHEN o.memory_id IS DISTINCT FROM n.memory_id
-               THEN jsonb_build_object('memory_id', n.memory_id) ELSE '{}'::jsonb END
-             || CASE WHEN o.kind IS DISTINCT FROM n.kind
-               THEN jsonb_build_object('kind', n.kind) ELSE '{}'::jsonb END
-             || CASE WHEN o.at IS DISTINCT FROM n.at
-               THEN jsonb_build_object('at', n.at) ELSE '{}'::jsonb END
-             || CASE WHEN o.external_id IS DISTINCT FROM n.external_id
-               THEN jsonb_build_object('external_id', n.external_id) ELSE '{}'::jsonb END
-             || CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run
-               THEN jsonb_build_object('consumed_by_run', n.consumed_by_run) ELSE '{}'::jsonb END AS after
+             ('{' || concat_ws(',',
+               CASE WHEN o.memory_id IS DISTINCT FROM n.memory_id THEN '"memory_id":' || coalesce(to_jsonb(o.memory_id)::text, 'null') END,
+               CASE WHEN o.kind IS DISTINCT FROM n.kind THEN '"kind":' || coalesce(to_jsonb(o.kind)::text, 'null') END,
+               CASE WHEN o.at IS DISTINCT FROM n.at THEN '"at":' || coalesce(to_jsonb(o.at)::text, 'null') END,
+               CASE WHEN o.external_id IS DISTINCT FROM n.external_id THEN '"external_id":' || coalesce(to_jsonb(o.external_id)::text, 'null') END,
+               CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run THEN '"consumed_by_run":' || coalesce(to_jsonb(o.consumed_by_run)::text, 'null') END) || '}')::jsonb AS before,
+             ('{' || concat_ws(',',
+               CASE WHEN o.memory_id IS DISTINCT FROM n.memory_id THEN '"memory_id":' || coalesce(to_jsonb(n.memory_id)::text, 'null') END,
+               CASE WHEN o.kind IS DISTINCT FROM n.kind THEN '"kind":' || coalesce(to_jsonb(n.kind)::text, 'null') END,
+               CASE WHEN o.at IS DISTINCT FROM n.at THEN '"at":' || coalesce(to_jsonb(n.at)::text, 'null') END,
+               CASE WHEN o.external_id IS DISTINCT FROM n.external_id THEN '"external_id":' || coalesce(to_jsonb(n.external_id)::text, 'null') END,
+               CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run THEN '"consumed_by_run":' || coalesce(to_jsonb(n.consumed_by_run)::text, 'null') END) || '}')::jsonb AS after
       FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.id = o.id
     ) AS changed
     WHERE before <> '{}'::jsonb;
@@ -1107,50 +1036,30 @@ BEGIN
     SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_edges', 'update', row_key, before, after
     FROM (
       SELECT n.tenant_id, n.scope_path, jsonb_build_object('id', n.id) AS row_key,
-             CASE WHEN o.source_id IS DISTINCT FROM n.source_id
-               THEN jsonb_build_object('source_id', o.source_id) ELSE '{}'::jsonb END
-             || CASE WHEN o.target_id IS DISTINCT FROM n.target_id
-               THEN jsonb_build_object('target_id', o.target_id) ELSE '{}'::jsonb END
-             || CASE WHEN o.relationship IS DISTINCT FROM n.relationship
-               THEN jsonb_build_object('relationship', o.relationship) ELSE '{}'::jsonb END
-             || CASE WHEN o.kind IS DISTINCT FROM n.kind
-               THEN jsonb_build_object('kind', o.kind) ELSE '{}'::jsonb END
-             || CASE WHEN o.weight IS DISTINCT FROM n.weight
-               THEN jsonb_build_object('weight', o.weight) ELSE '{}'::jsonb END
-             || CASE WHEN o.evidence_count IS DISTINCT FROM n.evidence_count
-               THEN jsonb_build_object('evidence_count', o.evidence_count) ELSE '{}'::jsonb END
-             || CASE WHEN o.last_evidence_at IS DISTINCT FROM n.last_evidence_at
-               THEN jsonb_build_object('last_evidence_at', o.last_evidence_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.status IS DISTINCT FROM n.status
-               THEN jsonb_build_object('status', o.status) ELSE '{}'::jsonb END
-             || CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at
-               THEN jsonb_build_object('recorded_at', o.recorded_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.created_at IS DISTINCT FROM n.created_at
-               THEN jsonb_build_object('created_at', o.created_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
-               THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
-             CASE WHEN o.source_id IS DISTINCT FROM n.source_id
-               THEN jsonb_build_object('source_id', n.source_id) ELSE '{}'::jsonb END
-             || CASE WHEN o.target_id IS DISTINCT FROM n.target_id
-               THEN jsonb_build_object('target_id', n.target_id) ELSE '{}'::jsonb END
-             || CASE WHEN o.relationship IS DISTINCT FROM n.relationship
-               THEN jsonb_build_object('relationship', n.relationship) ELSE '{}'::jsonb END
-             || CASE WHEN o.kind IS DISTINCT FROM n.kind
-               THEN jsonb_build_object('kind', n.kind) ELSE '{}'::jsonb END
-             || CASE WHEN o.weight IS DISTINCT FROM n.weight
-               THEN jsonb_build_object('weight', n.weight) ELSE '{}'::jsonb END
-             || CASE WHEN o.evidence_count IS DISTINCT FROM n.evidence_count
-               THEN jsonb_build_object('evidence_count', n.evidence_count) ELSE '{}'::jsonb END
-             || CASE WHEN o.last_evidence_at IS DISTINCT FROM n.last_evidence_at
-               THEN jsonb_build_object('last_evidence_at', n.last_evidence_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.status IS DISTINCT FROM n.status
-               THEN jsonb_build_object('status', n.status) ELSE '{}'::jsonb END
-             || CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at
-               THEN jsonb_build_object('recorded_at', n.recorded_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.created_at IS DISTINCT FROM n.created_at
-               THEN jsonb_build_object('created_at', n.created_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
-               THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+             ('{' || concat_ws(',',
+               CASE WHEN o.source_id IS DISTINCT FROM n.source_id THEN '"source_id":' || coalesce(to_jsonb(o.source_id)::text, 'null') END,
+               CASE WHEN o.target_id IS DISTINCT FROM n.target_id THEN '"target_id":' || coalesce(to_jsonb(o.target_id)::text, 'null') END,
+               CASE WHEN o.relationship IS DISTINCT FROM n.relationship THEN '"relationship":' || coalesce(to_jsonb(o.relationship)::text, 'null') END,
+               CASE WHEN o.kind IS DISTINCT FROM n.kind THEN '"kind":' || coalesce(to_jsonb(o.kind)::text, 'null') END,
+               CASE WHEN o.weight IS DISTINCT FROM n.weight THEN '"weight":' || coalesce(to_jsonb(o.weight)::text, 'null') END,
+               CASE WHEN o.evidence_count IS DISTINCT FROM n.evidence_count THEN '"evidence_count":' || coalesce(to_jsonb(o.evidence_count)::text, 'null') END,
+               CASE WHEN o.last_evidence_at IS DISTINCT FROM n.last_evidence_at THEN '"last_evidence_at":' || coalesce(to_jsonb(o.last_evidence_at)::text, 'null') END,
+               CASE WHEN o.status IS DISTINCT FROM n.status THEN '"status":' || coalesce(to_jsonb(o.status)::text, 'null') END,
+               CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at THEN '"recorded_at":' || coalesce(to_jsonb(o.recorded_at)::text, 'null') END,
+               CASE WHEN o.created_at IS DISTINCT FROM n.created_at THEN '"created_at":' || coalesce(to_jsonb(o.created_at)::text, 'null') END,
+               CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(o.created_by_run)::text, 'null') END) || '}')::jsonb AS before,
+             ('{' || concat_ws(',',
+               CASE WHEN o.source_id IS DISTINCT FROM n.source_id THEN '"source_id":' || coalesce(to_jsonb(n.source_id)::text, 'null') END,
+               CASE WHEN o.target_id IS DISTINCT FROM n.target_id THEN '"target_id":' || coalesce(to_jsonb(n.target_id)::text, 'null') END,
+               CASE WHEN o.relationship IS DISTINCT FROM n.relationship THEN '"relationship":' || coalesce(to_jsonb(n.relationship)::text, 'null') END,
+               CASE WHEN o.kind IS DISTINCT FROM n.kind THEN '"kind":' || coalesce(to_jsonb(n.kind)::text, 'null') END,
+               CASE WHEN o.weight IS DISTINCT FROM n.weight THEN '"weight":' || coalesce(to_jsonb(n.weight)::text, 'null') END,
+               CASE WHEN o.evidence_count IS DISTINCT FROM n.evidence_count THEN '"evidence_count":' || coalesce(to_jsonb(n.evidence_count)::text, 'null') END,
+               CASE WHEN o.last_evidence_at IS DISTINCT FROM n.last_evidence_at THEN '"last_evidence_at":' || coalesce(to_jsonb(n.last_evidence_at)::text, 'null') END,
+               CASE WHEN o.status IS DISTINCT FROM n.status THEN '"status":' || coalesce(to_jsonb(n.status)::text, 'null') END,
+               CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at THEN '"recorded_at":' || coalesce(to_jsonb(n.recorded_at)::text, 'null') END,
+               CASE WHEN o.created_at IS DISTINCT FROM n.created_at THEN '"created_at":' || coalesce(to_jsonb(n.created_at)::text, 'null') END,
+               CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(n.created_by_run)::text, 'null') END) || '}')::jsonb AS after
       FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.id = o.id
     ) AS changed
     WHERE before <> '{}'::jsonb;
@@ -1184,42 +1093,26 @@ BEGIN
     SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'pending_connections', 'update', row_key, before, after
     FROM (
       SELECT n.tenant_id, n.scope_path, jsonb_build_object('id', n.id) AS row_key,
-             CASE WHEN o.source IS DISTINCT FROM n.source
-               THEN jsonb_build_object('source', o.source) ELSE '{}'::jsonb END
-             || CASE WHEN o.target IS DISTINCT FROM n.target
-               THEN jsonb_build_object('target', o.target) ELSE '{}'::jsonb END
-             || CASE WHEN o.relationship IS DISTINCT FROM n.relationship
-               THEN jsonb_build_object('relationship', o.relationship) ELSE '{}'::jsonb END
-             || CASE WHEN o.status IS DISTINCT FROM n.status
-               THEN jsonb_build_object('status', o.status) ELSE '{}'::jsonb END
-             || CASE WHEN o.at IS DISTINCT FROM n.at
-               THEN jsonb_build_object('at', o.at) ELSE '{}'::jsonb END
-             || CASE WHEN o.outcome IS DISTINCT FROM n.outcome
-               THEN jsonb_build_object('outcome', o.outcome) ELSE '{}'::jsonb END
-             || CASE WHEN o.reason IS DISTINCT FROM n.reason
-               THEN jsonb_build_object('reason', o.reason) ELSE '{}'::jsonb END
-             || CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run
-               THEN jsonb_build_object('consumed_by_run', o.consumed_by_run) ELSE '{}'::jsonb END
-             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
-               THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
-             CASE WHEN o.source IS DISTINCT FROM n.source
-               THEN jsonb_build_object('source', n.source) ELSE '{}'::jsonb END
-             || CASE WHEN o.target IS DISTINCT FROM n.target
-               THEN jsonb_build_object('target', n.target) ELSE '{}'::jsonb END
-             || CASE WHEN o.relationship IS DISTINCT FROM n.relationship
-               THEN jsonb_build_object('relationship', n.relationship) ELSE '{}'::jsonb END
-             || CASE WHEN o.status IS DISTINCT FROM n.status
-               THEN jsonb_build_object('status', n.status) ELSE '{}'::jsonb END
-             || CASE WHEN o.at IS DISTINCT FROM n.at
-               THEN jsonb_build_object('at', n.at) ELSE '{}'::jsonb END
-             || CASE WHEN o.outcome IS DISTINCT FROM n.outcome
-               THEN jsonb_build_object('outcome', n.outcome) ELSE '{}'::jsonb END
-             || CASE WHEN o.reason IS DISTINCT FROM n.reason
-               THEN jsonb_build_object('reason', n.reason) ELSE '{}'::jsonb END
-             || CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run
-               THEN jsonb_build_object('consumed_by_run', n.consumed_by_run) ELSE '{}'::jsonb END
-             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
-               THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+             ('{' || concat_ws(',',
+               CASE WHEN o.source IS DISTINCT FROM n.source THEN '"source":' || coalesce(to_jsonb(o.source)::text, 'null') END,
+               CASE WHEN o.target IS DISTINCT FROM n.target THEN '"target":' || coalesce(to_jsonb(o.target)::text, 'null') END,
+               CASE WHEN o.relationship IS DISTINCT FROM n.relationship THEN '"relationship":' || coalesce(to_jsonb(o.relationship)::text, 'null') END,
+               CASE WHEN o.status IS DISTINCT FROM n.status THEN '"status":' || coalesce(to_jsonb(o.status)::text, 'null') END,
+               CASE WHEN o.at IS DISTINCT FROM n.at THEN '"at":' || coalesce(to_jsonb(o.at)::text, 'null') END,
+               CASE WHEN o.outcome IS DISTINCT FROM n.outcome THEN '"outcome":' || coalesce(to_jsonb(o.outcome)::text, 'null') END,
+               CASE WHEN o.reason IS DISTINCT FROM n.reason THEN '"reason":' || coalesce(to_jsonb(o.reason)::text, 'null') END,
+               CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run THEN '"consumed_by_run":' || coalesce(to_jsonb(o.consumed_by_run)::text, 'null') END,
+               CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(o.created_by_run)::text, 'null') END) || '}')::jsonb AS before,
+             ('{' || concat_ws(',',
+               CASE WHEN o.source IS DISTINCT FROM n.source THEN '"source":' || coalesce(to_jsonb(n.source)::text, 'null') END,
+               CASE WHEN o.target IS DISTINCT FROM n.target THEN '"target":' || coalesce(to_jsonb(n.target)::text, 'null') END,
+               CASE WHEN o.relationship IS DISTINCT FROM n.relationship THEN '"relationship":' || coalesce(to_jsonb(n.relationship)::text, 'null') END,
+               CASE WHEN o.status IS DISTINCT FROM n.status THEN '"status":' || coalesce(to_jsonb(n.status)::text, 'null') END,
+               CASE WHEN o.at IS DISTINCT FROM n.at THEN '"at":' || coalesce(to_jsonb(n.at)::text, 'null') END,
+               CASE WHEN o.outcome IS DISTINCT FROM n.outcome THEN '"outcome":' || coalesce(to_jsonb(n.outcome)::text, 'null') END,
+               CASE WHEN o.reason IS DISTINCT FROM n.reason THEN '"reason":' || coalesce(to_jsonb(n.reason)::text, 'null') END,
+               CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run THEN '"consumed_by_run":' || coalesce(to_jsonb(n.consumed_by_run)::text, 'null') END,
+               CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(n.created_by_run)::text, 'null') END) || '}')::jsonb AS after
       FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.id = o.id
     ) AS changed
     WHERE before <> '{}'::jsonb;
@@ -1253,34 +1146,22 @@ BEGIN
     SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'corrections', 'update', row_key, before, after
     FROM (
       SELECT n.tenant_id, n.scope_path, jsonb_build_object('id', n.id) AS row_key,
-             CASE WHEN o.memory_id IS DISTINCT FROM n.memory_id
-               THEN jsonb_build_object('memory_id', o.memory_id) ELSE '{}'::jsonb END
-             || CASE WHEN o.who IS DISTINCT FROM n.who
-               THEN jsonb_build_object('who', o.who) ELSE '{}'::jsonb END
-             || CASE WHEN o.at IS DISTINCT FROM n.at
-               THEN jsonb_build_object('at', o.at) ELSE '{}'::jsonb END
-             || CASE WHEN o.what::text IS DISTINCT FROM n.what::text
-               THEN jsonb_build_object('what', o.what) ELSE '{}'::jsonb END
-             || CASE WHEN o.outcome IS DISTINCT FROM n.outcome
-               THEN jsonb_build_object('outcome', o.outcome) ELSE '{}'::jsonb END
-             || CASE WHEN o.reasons::text IS DISTINCT FROM n.reasons::text
-               THEN jsonb_build_object('reasons', o.reasons) ELSE '{}'::jsonb END
-             || CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run
-               THEN jsonb_build_object('consumed_by_run', o.consumed_by_run) ELSE '{}'::jsonb END AS before,
-             CASE WHEN o.memory_id IS DISTINCT FROM n.memory_id
-               THEN jsonb_build_object('memory_id', n.memory_id) ELSE '{}'::jsonb END
-             || CASE WHEN o.who IS DISTINCT FROM n.who
-               THEN jsonb_build_object('who', n.who) ELSE '{}'::jsonb END
-             || CASE WHEN o.at IS DISTINCT FROM n.at
-               THEN jsonb_build_object('at', n.at) ELSE '{}'::jsonb END
-             || CASE WHEN o.what::text IS DISTINCT FROM n.what::text
-               THEN jsonb_build_object('what', n.what) ELSE '{}'::jsonb END
-             || CASE WHEN o.outcome IS DISTINCT FROM n.outcome
-               THEN jsonb_build_object('outcome', n.outcome) ELSE '{}'::jsonb END
-             || CASE WHEN o.reasons::text IS DISTINCT FROM n.reasons::text
-               THEN jsonb_build_object('reasons', n.reasons) ELSE '{}'::jsonb END
-             || CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run
-               THEN jsonb_build_object('consumed_by_run', n.consumed_by_run) ELSE '{}'::jsonb END AS after
+             ('{' || concat_ws(',',
+               CASE WHEN o.memory_id IS DISTINCT FROM n.memory_id THEN '"memory_id":' || coalesce(to_jsonb(o.memory_id)::text, 'null') END,
+               CASE WHEN o.who IS DISTINCT FROM n.who THEN '"who":' || coalesce(to_jsonb(o.who)::text, 'null') END,
+               CASE WHEN o.at IS DISTINCT FROM n.at THEN '"at":' || coalesce(to_jsonb(o.at)::text, 'null') END,
+               CASE WHEN o.what::text IS DISTINCT FROM n.what::text THEN '"what":' || coalesce(to_jsonb(o.what)::text, 'null') END,
+               CASE WHEN o.outcome IS DISTINCT FROM n.outcome THEN '"outcome":' || coalesce(to_jsonb(o.outcome)::text, 'null') END,
+               CASE WHEN o.reasons::text IS DISTINCT FROM n.reasons::text THEN '"reasons":' || coalesce(to_jsonb(o.reasons)::text, 'null') END,
+               CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run THEN '"consumed_by_run":' || coalesce(to_jsonb(o.consumed_by_run)::text, 'null') END) || '}')::jsonb AS before,
+             ('{' || concat_ws(',',
+               CASE WHEN o.memory_id IS DISTINCT FROM n.memory_id THEN '"memory_id":' || coalesce(to_jsonb(n.memory_id)::text, 'null') END,
+               CASE WHEN o.who IS DISTINCT FROM n.who THEN '"who":' || coalesce(to_jsonb(n.who)::text, 'null') END,
+               CASE WHEN o.at IS DISTINCT FROM n.at THEN '"at":' || coalesce(to_jsonb(n.at)::text, 'null') END,
+               CASE WHEN o.what::text IS DISTINCT FROM n.what::text THEN '"what":' || coalesce(to_jsonb(n.what)::text, 'null') END,
+               CASE WHEN o.outcome IS DISTINCT FROM n.outcome THEN '"outcome":' || coalesce(to_jsonb(n.outcome)::text, 'null') END,
+               CASE WHEN o.reasons::text IS DISTINCT FROM n.reasons::text THEN '"reasons":' || coalesce(to_jsonb(n.reasons)::text, 'null') END,
+               CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run THEN '"consumed_by_run":' || coalesce(to_jsonb(n.consumed_by_run)::text, 'null') END) || '}')::jsonb AS after
       FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.id = o.id
     ) AS changed
     WHERE before <> '{}'::jsonb;
@@ -1314,34 +1195,22 @@ BEGIN
     SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'soul_profiles', 'update', row_key, before, after
     FROM (
       SELECT n.tenant_id, n.scope_path, jsonb_build_object('scope_path', n.scope_path, 'field', n.field) AS row_key,
-             CASE WHEN o.value::text IS DISTINCT FROM n.value::text
-               THEN jsonb_build_object('value', o.value) ELSE '{}'::jsonb END
-             || CASE WHEN o.type IS DISTINCT FROM n.type
-               THEN jsonb_build_object('type', o.type) ELSE '{}'::jsonb END
-             || CASE WHEN o.previous::text IS DISTINCT FROM n.previous::text
-               THEN jsonb_build_object('previous', o.previous) ELSE '{}'::jsonb END
-             || CASE WHEN o.source IS DISTINCT FROM n.source
-               THEN jsonb_build_object('source', o.source) ELSE '{}'::jsonb END
-             || CASE WHEN o.at IS DISTINCT FROM n.at
-               THEN jsonb_build_object('at', o.at) ELSE '{}'::jsonb END
-             || CASE WHEN o.correction_id IS DISTINCT FROM n.correction_id
-               THEN jsonb_build_object('correction_id', o.correction_id) ELSE '{}'::jsonb END
-             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
-               THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
-             CASE WHEN o.value::text IS DISTINCT FROM n.value::text
-               THEN jsonb_build_object('value', n.value) ELSE '{}'::jsonb END
-             || CASE WHEN o.type IS DISTINCT FROM n.type
-               THEN jsonb_build_object('type', n.type) ELSE '{}'::jsonb END
-             || CASE WHEN o.previous::text IS DISTINCT FROM n.previous::text
-               THEN jsonb_build_object('previous', n.previous) ELSE '{}'::jsonb END
-             || CASE WHEN o.source IS DISTINCT FROM n.source
-               THEN jsonb_build_object('source', n.source) ELSE '{}'::jsonb END
-             || CASE WHEN o.at IS DISTINCT FROM n.at
-               THEN jsonb_build_object('at', n.at) ELSE '{}'::jsonb END
-             || CASE WHEN o.correction_id IS DISTINCT FROM n.correction_id
-               THEN jsonb_build_object('correction_id', n.correction_id) ELSE '{}'::jsonb END
-             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
-               THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+             ('{' || concat_ws(',',
+               CASE WHEN o.value::text IS DISTINCT FROM n.value::text THEN '"value":' || coalesce(to_jsonb(o.value)::text, 'null') END,
+               CASE WHEN o.type IS DISTINCT FROM n.type THEN '"type":' || coalesce(to_jsonb(o.type)::text, 'null') END,
+               CASE WHEN o.previous::text IS DISTINCT FROM n.previous::text THEN '"previous":' || coalesce(to_jsonb(o.previous)::text, 'null') END,
+               CASE WHEN o.source IS DISTINCT FROM n.source THEN '"source":' || coalesce(to_jsonb(o.source)::text, 'null') END,
+               CASE WHEN o.at IS DISTINCT FROM n.at THEN '"at":' || coalesce(to_jsonb(o.at)::text, 'null') END,
+               CASE WHEN o.correction_id IS DISTINCT FROM n.correction_id THEN '"correction_id":' || coalesce(to_jsonb(o.correction_id)::text, 'null') END,
+               CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(o.created_by_run)::text, 'null') END) || '}')::jsonb AS before,
+             ('{' || concat_ws(',',
+               CASE WHEN o.value::text IS DISTINCT FROM n.value::text THEN '"value":' || coalesce(to_jsonb(n.value)::text, 'null') END,
+               CASE WHEN o.type IS DISTINCT FROM n.type THEN '"type":' || coalesce(to_jsonb(n.type)::text, 'null') END,
+               CASE WHEN o.previous::text IS DISTINCT FROM n.previous::text THEN '"previous":' || coalesce(to_jsonb(n.previous)::text, 'null') END,
+               CASE WHEN o.source IS DISTINCT FROM n.source THEN '"source":' || coalesce(to_jsonb(n.source)::text, 'null') END,
+               CASE WHEN o.at IS DISTINCT FROM n.at THEN '"at":' || coalesce(to_jsonb(n.at)::text, 'null') END,
+               CASE WHEN o.correction_id IS DISTINCT FROM n.correction_id THEN '"correction_id":' || coalesce(to_jsonb(n.correction_id)::text, 'null') END,
+               CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(n.created_by_run)::text, 'null') END) || '}')::jsonb AS after
       FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.scope_path = o.scope_path AND n.field = o.field
     ) AS changed
     WHERE before <> '{}'::jsonb;
@@ -1375,38 +1244,24 @@ BEGIN
     SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'triggers', 'update', row_key, before, after
     FROM (
       SELECT n.tenant_id, n.scope_path, jsonb_build_object('id', n.id) AS row_key,
-             CASE WHEN o.memory_id IS DISTINCT FROM n.memory_id
-               THEN jsonb_build_object('memory_id', o.memory_id) ELSE '{}'::jsonb END
-             || CASE WHEN o.condition IS DISTINCT FROM n.condition
-               THEN jsonb_build_object('condition', o.condition) ELSE '{}'::jsonb END
-             || CASE WHEN o.due_at IS DISTINCT FROM n.due_at
-               THEN jsonb_build_object('due_at', o.due_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.recurrence IS DISTINCT FROM n.recurrence
-               THEN jsonb_build_object('recurrence', o.recurrence) ELSE '{}'::jsonb END
-             || CASE WHEN o.state IS DISTINCT FROM n.state
-               THEN jsonb_build_object('state', o.state) ELSE '{}'::jsonb END
-             || CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at
-               THEN jsonb_build_object('recorded_at', o.recorded_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.resolved_at IS DISTINCT FROM n.resolved_at
-               THEN jsonb_build_object('resolved_at', o.resolved_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
-               THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
-             CASE WHEN o.memory_id IS DISTINCT FROM n.memory_id
-               THEN jsonb_build_object('memory_id', n.memory_id) ELSE '{}'::jsonb END
-             || CASE WHEN o.condition IS DISTINCT FROM n.condition
-               THEN jsonb_build_object('condition', n.condition) ELSE '{}'::jsonb END
-             || CASE WHEN o.due_at IS DISTINCT FROM n.due_at
-               THEN jsonb_build_object('due_at', n.due_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.recurrence IS DISTINCT FROM n.recurrence
-               THEN jsonb_build_object('recurrence', n.recurrence) ELSE '{}'::jsonb END
-             || CASE WHEN o.state IS DISTINCT FROM n.state
-               THEN jsonb_build_object('state', n.state) ELSE '{}'::jsonb END
-             || CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at
-               THEN jsonb_build_object('recorded_at', n.recorded_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.resolved_at IS DISTINCT FROM n.resolved_at
-               THEN jsonb_build_object('resolved_at', n.resolved_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
-               THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+             ('{' || concat_ws(',',
+               CASE WHEN o.memory_id IS DISTINCT FROM n.memory_id THEN '"memory_id":' || coalesce(to_jsonb(o.memory_id)::text, 'null') END,
+               CASE WHEN o.condition IS DISTINCT FROM n.condition THEN '"condition":' || coalesce(to_jsonb(o.condition)::text, 'null') END,
+               CASE WHEN o.due_at IS DISTINCT FROM n.due_at THEN '"due_at":' || coalesce(to_jsonb(o.due_at)::text, 'null') END,
+               CASE WHEN o.recurrence IS DISTINCT FROM n.recurrence THEN '"recurrence":' || coalesce(to_jsonb(o.recurrence)::text, 'null') END,
+               CASE WHEN o.state IS DISTINCT FROM n.state THEN '"state":' || coalesce(to_jsonb(o.state)::text, 'null') END,
+               CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at THEN '"recorded_at":' || coalesce(to_jsonb(o.recorded_at)::text, 'null') END,
+               CASE WHEN o.resolved_at IS DISTINCT FROM n.resolved_at THEN '"resolved_at":' || coalesce(to_jsonb(o.resolved_at)::text, 'null') END,
+               CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(o.created_by_run)::text, 'null') END) || '}')::jsonb AS before,
+             ('{' || concat_ws(',',
+               CASE WHEN o.memory_id IS DISTINCT FROM n.memory_id THEN '"memory_id":' || coalesce(to_jsonb(n.memory_id)::text, 'null') END,
+               CASE WHEN o.condition IS DISTINCT FROM n.condition THEN '"condition":' || coalesce(to_jsonb(n.condition)::text, 'null') END,
+               CASE WHEN o.due_at IS DISTINCT FROM n.due_at THEN '"due_at":' || coalesce(to_jsonb(n.due_at)::text, 'null') END,
+               CASE WHEN o.recurrence IS DISTINCT FROM n.recurrence THEN '"recurrence":' || coalesce(to_jsonb(n.recurrence)::text, 'null') END,
+               CASE WHEN o.state IS DISTINCT FROM n.state THEN '"state":' || coalesce(to_jsonb(n.state)::text, 'null') END,
+               CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at THEN '"recorded_at":' || coalesce(to_jsonb(n.recorded_at)::text, 'null') END,
+               CASE WHEN o.resolved_at IS DISTINCT FROM n.resolved_at THEN '"resolved_at":' || coalesce(to_jsonb(n.resolved_at)::text, 'null') END,
+               CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(n.created_by_run)::text, 'null') END) || '}')::jsonb AS after
       FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.id = o.id
     ) AS changed
     WHERE before <> '{}'::jsonb;
@@ -1440,86 +1295,48 @@ BEGIN
     SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'harmonic_beliefs', 'update', row_key, before, after
     FROM (
       SELECT n.tenant_id, n.scope_path, jsonb_build_object('belief_id', n.belief_id) AS row_key,
-             CASE WHEN o.subject IS DISTINCT FROM n.subject
-               THEN jsonb_build_object('subject', o.subject) ELSE '{}'::jsonb END
-             || CASE WHEN o.predicate IS DISTINCT FROM n.predicate
-               THEN jsonb_build_object('predicate', o.predicate) ELSE '{}'::jsonb END
-             || CASE WHEN o.object IS DISTINCT FROM n.object
-               THEN jsonb_build_object('object', o.object) ELSE '{}'::jsonb END
-             || CASE WHEN o.content IS DISTINCT FROM n.content
-               THEN jsonb_build_object('content', o.content) ELSE '{}'::jsonb END
-             || CASE WHEN o.confidence IS DISTINCT FROM n.confidence
-               THEN jsonb_build_object('confidence', o.confidence) ELSE '{}'::jsonb END
-             || CASE WHEN o.provenance::text IS DISTINCT FROM n.provenance::text
-               THEN jsonb_build_object('provenance', o.provenance) ELSE '{}'::jsonb END
-             || CASE WHEN o.status IS DISTINCT FROM n.status
-               THEN jsonb_build_object('status', o.status) ELSE '{}'::jsonb END
-             || CASE WHEN o.status_reason IS DISTINCT FROM n.status_reason
-               THEN jsonb_build_object('status_reason', o.status_reason) ELSE '{}'::jsonb END
-             || CASE WHEN o.valid_from IS DISTINCT FROM n.valid_from
-               THEN jsonb_build_object('valid_from', o.valid_from) ELSE '{}'::jsonb END
-             || CASE WHEN o.valid_to IS DISTINCT FROM n.valid_to
-               THEN jsonb_build_object('valid_to', o.valid_to) ELSE '{}'::jsonb END
-             || CASE WHEN o.superseded_by_belief IS DISTINCT FROM n.superseded_by_belief
-               THEN jsonb_build_object('superseded_by_belief', o.superseded_by_belief) ELSE '{}'::jsonb END
-             || CASE WHEN o.cluster_id IS DISTINCT FROM n.cluster_id
-               THEN jsonb_build_object('cluster_id', o.cluster_id) ELSE '{}'::jsonb END
-             || CASE WHEN o.iteration IS DISTINCT FROM n.iteration
-               THEN jsonb_build_object('iteration', o.iteration) ELSE '{}'::jsonb END
-             || CASE WHEN o.model IS DISTINCT FROM n.model
-               THEN jsonb_build_object('model', o.model) ELSE '{}'::jsonb END
-             || CASE WHEN o.rules_version IS DISTINCT FROM n.rules_version
-               THEN jsonb_build_object('rules_version', o.rules_version) ELSE '{}'::jsonb END
-             || CASE WHEN o.model_call_key IS DISTINCT FROM n.model_call_key
-               THEN jsonb_build_object('model_call_key', o.model_call_key) ELSE '{}'::jsonb END
-             || CASE WHEN o.rationale IS DISTINCT FROM n.rationale
-               THEN jsonb_build_object('rationale', o.rationale) ELSE '{}'::jsonb END
-             || CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at
-               THEN jsonb_build_object('recorded_at', o.recorded_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.created_at IS DISTINCT FROM n.created_at
-               THEN jsonb_build_object('created_at', o.created_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
-               THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
-             CASE WHEN o.subject IS DISTINCT FROM n.subject
-               THEN jsonb_build_object('subject', n.subject) ELSE '{}'::jsonb END
-             || CASE WHEN o.predicate IS DISTINCT FROM n.predicate
-               THEN jsonb_build_object('predicate', n.predicate) ELSE '{}'::jsonb END
-             || CASE WHEN o.object IS DISTINCT FROM n.object
-               THEN jsonb_build_object('object', n.object) ELSE '{}'::jsonb END
-             || CASE WHEN o.content IS DISTINCT FROM n.content
-               THEN jsonb_build_object('content', n.content) ELSE '{}'::jsonb END
-             || CASE WHEN o.confidence IS DISTINCT FROM n.confidence
-               THEN jsonb_build_object('confidence', n.confidence) ELSE '{}'::jsonb END
-             || CASE WHEN o.provenance::text IS DISTINCT FROM n.provenance::text
-               THEN jsonb_build_object('provenance', n.provenance) ELSE '{}'::jsonb END
-             || CASE WHEN o.status IS DISTINCT FROM n.status
-               THEN jsonb_build_object('status', n.status) ELSE '{}'::jsonb END
-             || CASE WHEN o.status_reason IS DISTINCT FROM n.status_reason
-               THEN jsonb_build_object('status_reason', n.status_reason) ELSE '{}'::jsonb END
-             || CASE WHEN o.valid_from IS DISTINCT FROM n.valid_from
-               THEN jsonb_build_object('valid_from', n.valid_from) ELSE '{}'::jsonb END
-             || CASE WHEN o.valid_to IS DISTINCT FROM n.valid_to
-               THEN jsonb_build_object('valid_to', n.valid_to) ELSE '{}'::jsonb END
-             || CASE WHEN o.superseded_by_belief IS DISTINCT FROM n.superseded_by_belief
-               THEN jsonb_build_object('superseded_by_belief', n.superseded_by_belief) ELSE '{}'::jsonb END
-             || CASE WHEN o.cluster_id IS DISTINCT FROM n.cluster_id
-               THEN jsonb_build_object('cluster_id', n.cluster_id) ELSE '{}'::jsonb END
-             || CASE WHEN o.iteration IS DISTINCT FROM n.iteration
-               THEN jsonb_build_object('iteration', n.iteration) ELSE '{}'::jsonb END
-             || CASE WHEN o.model IS DISTINCT FROM n.model
-               THEN jsonb_build_object('model', n.model) ELSE '{}'::jsonb END
-             || CASE WHEN o.rules_version IS DISTINCT FROM n.rules_version
-               THEN jsonb_build_object('rules_version', n.rules_version) ELSE '{}'::jsonb END
-             || CASE WHEN o.model_call_key IS DISTINCT FROM n.model_call_key
-               THEN jsonb_build_object('model_call_key', n.model_call_key) ELSE '{}'::jsonb END
-             || CASE WHEN o.rationale IS DISTINCT FROM n.rationale
-               THEN jsonb_build_object('rationale', n.rationale) ELSE '{}'::jsonb END
-             || CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at
-               THEN jsonb_build_object('recorded_at', n.recorded_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.created_at IS DISTINCT FROM n.created_at
-               THEN jsonb_build_object('created_at', n.created_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
-               THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+             ('{' || concat_ws(',',
+               CASE WHEN o.subject IS DISTINCT FROM n.subject THEN '"subject":' || coalesce(to_jsonb(o.subject)::text, 'null') END,
+               CASE WHEN o.predicate IS DISTINCT FROM n.predicate THEN '"predicate":' || coalesce(to_jsonb(o.predicate)::text, 'null') END,
+               CASE WHEN o.object IS DISTINCT FROM n.object THEN '"object":' || coalesce(to_jsonb(o.object)::text, 'null') END,
+               CASE WHEN o.content IS DISTINCT FROM n.content THEN '"content":' || coalesce(to_jsonb(o.content)::text, 'null') END,
+               CASE WHEN o.confidence IS DISTINCT FROM n.confidence THEN '"confidence":' || coalesce(to_jsonb(o.confidence)::text, 'null') END,
+               CASE WHEN o.provenance::text IS DISTINCT FROM n.provenance::text THEN '"provenance":' || coalesce(to_jsonb(o.provenance)::text, 'null') END,
+               CASE WHEN o.status IS DISTINCT FROM n.status THEN '"status":' || coalesce(to_jsonb(o.status)::text, 'null') END,
+               CASE WHEN o.status_reason IS DISTINCT FROM n.status_reason THEN '"status_reason":' || coalesce(to_jsonb(o.status_reason)::text, 'null') END,
+               CASE WHEN o.valid_from IS DISTINCT FROM n.valid_from THEN '"valid_from":' || coalesce(to_jsonb(o.valid_from)::text, 'null') END,
+               CASE WHEN o.valid_to IS DISTINCT FROM n.valid_to THEN '"valid_to":' || coalesce(to_jsonb(o.valid_to)::text, 'null') END,
+               CASE WHEN o.superseded_by_belief IS DISTINCT FROM n.superseded_by_belief THEN '"superseded_by_belief":' || coalesce(to_jsonb(o.superseded_by_belief)::text, 'null') END,
+               CASE WHEN o.cluster_id IS DISTINCT FROM n.cluster_id THEN '"cluster_id":' || coalesce(to_jsonb(o.cluster_id)::text, 'null') END,
+               CASE WHEN o.iteration IS DISTINCT FROM n.iteration THEN '"iteration":' || coalesce(to_jsonb(o.iteration)::text, 'null') END,
+               CASE WHEN o.model IS DISTINCT FROM n.model THEN '"model":' || coalesce(to_jsonb(o.model)::text, 'null') END,
+               CASE WHEN o.rules_version IS DISTINCT FROM n.rules_version THEN '"rules_version":' || coalesce(to_jsonb(o.rules_version)::text, 'null') END,
+               CASE WHEN o.model_call_key IS DISTINCT FROM n.model_call_key THEN '"model_call_key":' || coalesce(to_jsonb(o.model_call_key)::text, 'null') END,
+               CASE WHEN o.rationale IS DISTINCT FROM n.rationale THEN '"rationale":' || coalesce(to_jsonb(o.rationale)::text, 'null') END,
+               CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at THEN '"recorded_at":' || coalesce(to_jsonb(o.recorded_at)::text, 'null') END,
+               CASE WHEN o.created_at IS DISTINCT FROM n.created_at THEN '"created_at":' || coalesce(to_jsonb(o.created_at)::text, 'null') END,
+               CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(o.created_by_run)::text, 'null') END) || '}')::jsonb AS before,
+             ('{' || concat_ws(',',
+               CASE WHEN o.subject IS DISTINCT FROM n.subject THEN '"subject":' || coalesce(to_jsonb(n.subject)::text, 'null') END,
+               CASE WHEN o.predicate IS DISTINCT FROM n.predicate THEN '"predicate":' || coalesce(to_jsonb(n.predicate)::text, 'null') END,
+               CASE WHEN o.object IS DISTINCT FROM n.object THEN '"object":' || coalesce(to_jsonb(n.object)::text, 'null') END,
+               CASE WHEN o.content IS DISTINCT FROM n.content THEN '"content":' || coalesce(to_jsonb(n.content)::text, 'null') END,
+               CASE WHEN o.confidence IS DISTINCT FROM n.confidence THEN '"confidence":' || coalesce(to_jsonb(n.confidence)::text, 'null') END,
+               CASE WHEN o.provenance::text IS DISTINCT FROM n.provenance::text THEN '"provenance":' || coalesce(to_jsonb(n.provenance)::text, 'null') END,
+               CASE WHEN o.status IS DISTINCT FROM n.status THEN '"status":' || coalesce(to_jsonb(n.status)::text, 'null') END,
+               CASE WHEN o.status_reason IS DISTINCT FROM n.status_reason THEN '"status_reason":' || coalesce(to_jsonb(n.status_reason)::text, 'null') END,
+               CASE WHEN o.valid_from IS DISTINCT FROM n.valid_from THEN '"valid_from":' || coalesce(to_jsonb(n.valid_from)::text, 'null') END,
+               CASE WHEN o.valid_to IS DISTINCT FROM n.valid_to THEN '"valid_to":' || coalesce(to_jsonb(n.valid_to)::text, 'null') END,
+               CASE WHEN o.superseded_by_belief IS DISTINCT FROM n.superseded_by_belief THEN '"superseded_by_belief":' || coalesce(to_jsonb(n.superseded_by_belief)::text, 'null') END,
+               CASE WHEN o.cluster_id IS DISTINCT FROM n.cluster_id THEN '"cluster_id":' || coalesce(to_jsonb(n.cluster_id)::text, 'null') END,
+               CASE WHEN o.iteration IS DISTINCT FROM n.iteration THEN '"iteration":' || coalesce(to_jsonb(n.iteration)::text, 'null') END,
+               CASE WHEN o.model IS DISTINCT FROM n.model THEN '"model":' || coalesce(to_jsonb(n.model)::text, 'null') END,
+               CASE WHEN o.rules_version IS DISTINCT FROM n.rules_version THEN '"rules_version":' || coalesce(to_jsonb(n.rules_version)::text, 'null') END,
+               CASE WHEN o.model_call_key IS DISTINCT FROM n.model_call_key THEN '"model_call_key":' || coalesce(to_jsonb(n.model_call_key)::text, 'null') END,
+               CASE WHEN o.rationale IS DISTINCT FROM n.rationale THEN '"rationale":' || coalesce(to_jsonb(n.rationale)::text, 'null') END,
+               CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at THEN '"recorded_at":' || coalesce(to_jsonb(n.recorded_at)::text, 'null') END,
+               CASE WHEN o.created_at IS DISTINCT FROM n.created_at THEN '"created_at":' || coalesce(to_jsonb(n.created_at)::text, 'null') END,
+               CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(n.created_by_run)::text, 'null') END) || '}')::jsonb AS after
       FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.belief_id = o.belief_id
     ) AS changed
     WHERE before <> '{}'::jsonb;
@@ -1553,10 +1370,10 @@ BEGIN
     SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'belief_evidence', 'update', row_key, before, after
     FROM (
       SELECT n.tenant_id, n.scope_path, jsonb_build_object('belief_id', n.belief_id, 'memory_id', n.memory_id, 'role', n.role) AS row_key,
-             CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
-               THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
-             CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
-               THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+             ('{' || concat_ws(',',
+               CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(o.created_by_run)::text, 'null') END) || '}')::jsonb AS before,
+             ('{' || concat_ws(',',
+               CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(n.created_by_run)::text, 'null') END) || '}')::jsonb AS after
       FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.belief_id = o.belief_id AND n.memory_id = o.memory_id AND n.role = o.role
     ) AS changed
     WHERE before <> '{}'::jsonb;
@@ -1590,14 +1407,12 @@ BEGIN
     SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'belief_embeddings', 'update', row_key, before, after
     FROM (
       SELECT n.tenant_id, n.scope_path, jsonb_build_object('belief_id', n.belief_id, 'model', n.model) AS row_key,
-             CASE WHEN o.dimension IS DISTINCT FROM n.dimension
-               THEN jsonb_build_object('dimension', o.dimension) ELSE '{}'::jsonb END
-             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
-               THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
-             CASE WHEN o.dimension IS DISTINCT FROM n.dimension
-               THEN jsonb_build_object('dimension', n.dimension) ELSE '{}'::jsonb END
-             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
-               THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+             ('{' || concat_ws(',',
+               CASE WHEN o.dimension IS DISTINCT FROM n.dimension THEN '"dimension":' || coalesce(to_jsonb(o.dimension)::text, 'null') END,
+               CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(o.created_by_run)::text, 'null') END) || '}')::jsonb AS before,
+             ('{' || concat_ws(',',
+               CASE WHEN o.dimension IS DISTINCT FROM n.dimension THEN '"dimension":' || coalesce(to_jsonb(n.dimension)::text, 'null') END,
+               CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(n.created_by_run)::text, 'null') END) || '}')::jsonb AS after
       FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.belief_id = o.belief_id AND n.model = o.model
     ) AS changed
     WHERE before <> '{}'::jsonb;
@@ -1631,22 +1446,16 @@ BEGIN
     SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'harmonize_queue', 'update', row_key, before, after
     FROM (
       SELECT n.tenant_id, n.scope_path, jsonb_build_object('memory_id', n.memory_id) AS row_key,
-             CASE WHEN o.enqueued_at IS DISTINCT FROM n.enqueued_at
-               THEN jsonb_build_object('enqueued_at', o.enqueued_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.reason IS DISTINCT FROM n.reason
-               THEN jsonb_build_object('reason', o.reason) ELSE '{}'::jsonb END
-             || CASE WHEN o.harmonized_by_run IS DISTINCT FROM n.harmonized_by_run
-               THEN jsonb_build_object('harmonized_by_run', o.harmonized_by_run) ELSE '{}'::jsonb END
-             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
-               THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
-             CASE WHEN o.enqueued_at IS DISTINCT FROM n.enqueued_at
-               THEN jsonb_build_object('enqueued_at', n.enqueued_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.reason IS DISTINCT FROM n.reason
-               THEN jsonb_build_object('reason', n.reason) ELSE '{}'::jsonb END
-             || CASE WHEN o.harmonized_by_run IS DISTINCT FROM n.harmonized_by_run
-               THEN jsonb_build_object('harmonized_by_run', n.harmonized_by_run) ELSE '{}'::jsonb END
-             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
-               THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+             ('{' || concat_ws(',',
+               CASE WHEN o.enqueued_at IS DISTINCT FROM n.enqueued_at THEN '"enqueued_at":' || coalesce(to_jsonb(o.enqueued_at)::text, 'null') END,
+               CASE WHEN o.reason IS DISTINCT FROM n.reason THEN '"reason":' || coalesce(to_jsonb(o.reason)::text, 'null') END,
+               CASE WHEN o.harmonized_by_run IS DISTINCT FROM n.harmonized_by_run THEN '"harmonized_by_run":' || coalesce(to_jsonb(o.harmonized_by_run)::text, 'null') END,
+               CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(o.created_by_run)::text, 'null') END) || '}')::jsonb AS before,
+             ('{' || concat_ws(',',
+               CASE WHEN o.enqueued_at IS DISTINCT FROM n.enqueued_at THEN '"enqueued_at":' || coalesce(to_jsonb(n.enqueued_at)::text, 'null') END,
+               CASE WHEN o.reason IS DISTINCT FROM n.reason THEN '"reason":' || coalesce(to_jsonb(n.reason)::text, 'null') END,
+               CASE WHEN o.harmonized_by_run IS DISTINCT FROM n.harmonized_by_run THEN '"harmonized_by_run":' || coalesce(to_jsonb(n.harmonized_by_run)::text, 'null') END,
+               CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(n.created_by_run)::text, 'null') END) || '}')::jsonb AS after
       FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.memory_id = o.memory_id
     ) AS changed
     WHERE before <> '{}'::jsonb;
@@ -1680,34 +1489,22 @@ BEGIN
     SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'decisions', 'update', row_key, before, after
     FROM (
       SELECT n.tenant_id, n.scope_path, jsonb_build_object('scope_path', n.scope_path, 'decision_key', n.decision_key) AS row_key,
-             CASE WHEN o.phase IS DISTINCT FROM n.phase
-               THEN jsonb_build_object('phase', o.phase) ELSE '{}'::jsonb END
-             || CASE WHEN o.verdict IS DISTINCT FROM n.verdict
-               THEN jsonb_build_object('verdict', o.verdict) ELSE '{}'::jsonb END
-             || CASE WHEN o.members::text IS DISTINCT FROM n.members::text
-               THEN jsonb_build_object('members', o.members) ELSE '{}'::jsonb END
-             || CASE WHEN o.rules_version IS DISTINCT FROM n.rules_version
-               THEN jsonb_build_object('rules_version', o.rules_version) ELSE '{}'::jsonb END
-             || CASE WHEN o.run_id IS DISTINCT FROM n.run_id
-               THEN jsonb_build_object('run_id', o.run_id) ELSE '{}'::jsonb END
-             || CASE WHEN o.decided_at IS DISTINCT FROM n.decided_at
-               THEN jsonb_build_object('decided_at', o.decided_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
-               THEN jsonb_build_object('created_by_run', o.created_by_run) ELSE '{}'::jsonb END AS before,
-             CASE WHEN o.phase IS DISTINCT FROM n.phase
-               THEN jsonb_build_object('phase', n.phase) ELSE '{}'::jsonb END
-             || CASE WHEN o.verdict IS DISTINCT FROM n.verdict
-               THEN jsonb_build_object('verdict', n.verdict) ELSE '{}'::jsonb END
-             || CASE WHEN o.members::text IS DISTINCT FROM n.members::text
-               THEN jsonb_build_object('members', n.members) ELSE '{}'::jsonb END
-             || CASE WHEN o.rules_version IS DISTINCT FROM n.rules_version
-               THEN jsonb_build_object('rules_version', n.rules_version) ELSE '{}'::jsonb END
-             || CASE WHEN o.run_id IS DISTINCT FROM n.run_id
-               THEN jsonb_build_object('run_id', n.run_id) ELSE '{}'::jsonb END
-             || CASE WHEN o.decided_at IS DISTINCT FROM n.decided_at
-               THEN jsonb_build_object('decided_at', n.decided_at) ELSE '{}'::jsonb END
-             || CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run
-               THEN jsonb_build_object('created_by_run', n.created_by_run) ELSE '{}'::jsonb END AS after
+             ('{' || concat_ws(',',
+               CASE WHEN o.phase IS DISTINCT FROM n.phase THEN '"phase":' || coalesce(to_jsonb(o.phase)::text, 'null') END,
+               CASE WHEN o.verdict IS DISTINCT FROM n.verdict THEN '"verdict":' || coalesce(to_jsonb(o.verdict)::text, 'null') END,
+               CASE WHEN o.members::text IS DISTINCT FROM n.members::text THEN '"members":' || coalesce(to_jsonb(o.members)::text, 'null') END,
+               CASE WHEN o.rules_version IS DISTINCT FROM n.rules_version THEN '"rules_version":' || coalesce(to_jsonb(o.rules_version)::text, 'null') END,
+               CASE WHEN o.run_id IS DISTINCT FROM n.run_id THEN '"run_id":' || coalesce(to_jsonb(o.run_id)::text, 'null') END,
+               CASE WHEN o.decided_at IS DISTINCT FROM n.decided_at THEN '"decided_at":' || coalesce(to_jsonb(o.decided_at)::text, 'null') END,
+               CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(o.created_by_run)::text, 'null') END) || '}')::jsonb AS before,
+             ('{' || concat_ws(',',
+               CASE WHEN o.phase IS DISTINCT FROM n.phase THEN '"phase":' || coalesce(to_jsonb(n.phase)::text, 'null') END,
+               CASE WHEN o.verdict IS DISTINCT FROM n.verdict THEN '"verdict":' || coalesce(to_jsonb(n.verdict)::text, 'null') END,
+               CASE WHEN o.members::text IS DISTINCT FROM n.members::text THEN '"members":' || coalesce(to_jsonb(n.members)::text, 'null') END,
+               CASE WHEN o.rules_version IS DISTINCT FROM n.rules_version THEN '"rules_version":' || coalesce(to_jsonb(n.rules_version)::text, 'null') END,
+               CASE WHEN o.run_id IS DISTINCT FROM n.run_id THEN '"run_id":' || coalesce(to_jsonb(n.run_id)::text, 'null') END,
+               CASE WHEN o.decided_at IS DISTINCT FROM n.decided_at THEN '"decided_at":' || coalesce(to_jsonb(n.decided_at)::text, 'null') END,
+               CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(n.created_by_run)::text, 'null') END) || '}')::jsonb AS after
       FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.scope_path = o.scope_path AND n.decision_key = o.decision_key
     ) AS changed
     WHERE before <> '{}'::jsonb;
