@@ -86,7 +86,7 @@ class MetaNodesSettings(BaseModel):
     quote_length: int = Field(default=200, ge=20, le=2_000, description="Characters of one quoted member, at most.")
     quoted: int = Field(default=8, ge=1, le=100, description="Members quoted, at most.")
     linked: int = Field(
-        default=20, ge=1, le=100_000, description="Members a summary is linked to, at most; the most central."
+        default=10, ge=1, le=100_000, description="Members a summary is linked to, at most; the most central."
     )
 
 

@@ -162,7 +162,6 @@ def _rows(connection: Connection, run_id: str) -> dict[str, Any]:
 def _vacuum(engine: Engine) -> None:
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("VACUUM ANALYZE"))
-        connection.execute(text("CHECKPOINT"))
 
 
 def _machine(postgres: str) -> dict[str, Any]:
