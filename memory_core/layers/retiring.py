@@ -16,6 +16,10 @@ from memory_core.layers.own_rows import own_memory
 from memory_core.layers.scopes import enter_scope
 from memory_core.scope import TenantScope
 
+WORKING_EXPIRY = "working_expiry"
+WORKING_EXPIRED = "working memory expired"
+"""The phase that retires working memories, and the reason that it gives."""
+
 _PIN = """
 UPDATE memories SET pinned = :pinned
 WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND id = CAST(:id AS uuid) AND pinned <> :pinned
@@ -39,10 +43,11 @@ UPDATE memories SET is_latest = :latest
 WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND id = CAST(:id AS uuid)
 """
 
-# Reminders that its retirement called off are due again; a run or a person may have retired it.
-_RESTORE = """
+# Reminders that its retirement called off are due again; a run or a person may have retired it. Working memory whose
+# time is over stays over, so that only a decision keeps the next night from retiring it again.
+_RESTORE = f"""
 WITH asked AS (
-  SELECT id, retired_at FROM memories
+  SELECT id, retired_at, retired_reason, content_hash FROM memories
   WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND id = ANY(CAST(:ids AS uuid[]))
     AND retired_at IS NOT NULL AND derived_key IS NULL
 ), restored AS (
@@ -61,6 +66,14 @@ WITH asked AS (
   FROM restored WHERE layer IN ('semantic', 'episodic')
   ON CONFLICT (tenant_id, memory_id) DO UPDATE
   SET enqueued_at = excluded.enqueued_at, reason = 'restored', harmonized_by_run = NULL
+), kept AS (
+  INSERT INTO decisions AS d (tenant_id, scope_path, decision_key, phase, verdict, members, decided_at)
+  SELECT CAST(:tenant_id AS text), CAST(:scope_path AS text),
+         slowwave.decision_key('{WORKING_EXPIRY}', content_hash, id::text), '{WORKING_EXPIRY}', 'undone',
+         jsonb_build_array(id), CAST(:at AS timestamptz)
+  FROM asked WHERE retired_reason = '{WORKING_EXPIRED}'
+  ON CONFLICT (tenant_id, scope_path, decision_key) DO UPDATE
+  SET verdict = 'undone', decided_at = excluded.decided_at
 )
 SELECT id, superseded_reason FROM restored ORDER BY id
 """

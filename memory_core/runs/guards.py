@@ -41,7 +41,8 @@ class GuardSettings(BaseModel):
     hide_at_least: int = Field(default=10, ge=0, description="Number that may leave default recall whatever the share.")
 
 
-# Rows that a phase made are left out: a refreshed meta-node is no memory taken away.
+# Rows that a phase made are left out: a refreshed meta-node is no memory taken away. So is the working layer, on both
+# sides: it expires by design, and a hundred lines of a day make no room for ten facts to be taken.
 _COUNTS = f"""
 SELECT count(*) FILTER (WHERE retired_at IS NULL AND superseded_reason IS NULL) AS current,
        count(*) FILTER (WHERE retired_by_run = :run_id) AS retired_now,
@@ -55,6 +56,7 @@ SELECT count(*) FILTER (WHERE retired_at IS NULL AND superseded_reason IS NULL) 
        count(*) FILTER (WHERE retired_by_run = :run_id AND ({IDENTITY_CONDITION})) AS identity_retired
 FROM memories m
 WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND recorded_at <= :as_of AND derived_key IS NULL
+  AND layer <> 'working'
 """
 
 
