@@ -13,10 +13,12 @@ from uuid import UUID
 
 from sqlalchemy import RowMapping
 
+from memory_core.beliefs import superseding
 from memory_core.beliefs.beliefs import NewBelief, former_beliefs, hold_belief, refused_beliefs
 from memory_core.beliefs.cascade import withdraw_support
 from memory_core.database.scoped import ScopedConnection
 from memory_core.errors import GuardTripped, TransientError
+from memory_core.layers.normal_text import normalise
 from memory_core.runs.context import RunContext, Step
 from memory_core.runs.guards import GuardSettings, check_guards
 from memory_core.runs.outcome import SAMPLE_SIZE, StepOutcome
@@ -26,7 +28,7 @@ from memory_core.shmr.harmonize import unpack
 from memory_core.shmr.queue import keep_decisions, put_back
 from memory_core.shmr.stored import shmr_settings, vector_text
 from memory_core.shmr.translation import belief_id
-from memory_core.shmr.wording import normalise, normalise_predicate, split_negation
+from memory_core.shmr.wording import normalise_predicate, split_negation
 
 NAME = "apply"
 
@@ -65,19 +67,12 @@ FROM memories m
 WHERE m.tenant_id = :tenant_id AND m.scope_path = :scope_path AND m.recorded_at <= :as_of
 """
 
-UNDONE = """
+UNDONE = f"""
 SELECT 'harmonize' AS phase, d.decision_key, d.members FROM decisions d
 WHERE d.tenant_id = :tenant_id AND d.scope_path = :scope_path AND d.run_id = CAST(:id AS uuid)
   AND d.phase = 'harmonize' AND d.verdict = 'decided'
 UNION ALL
-SELECT 'supersede', slowwave.decision_key('supersede', l.content_hash, w.content_hash), jsonb_build_array(l.id, w.id)
-FROM memories l JOIN memories w ON w.tenant_id = l.tenant_id AND w.id = l.superseded_by
-WHERE l.tenant_id = :tenant_id AND l.scope_path = :scope_path AND l.superseded_by_run = CAST(:id AS uuid)
-UNION ALL
-SELECT 'supersede', slowwave.decision_key('supersede', l.content_hash, b.content), jsonb_build_array(l.id, b.belief_id)
-FROM memories l JOIN harmonic_beliefs b ON b.tenant_id = l.tenant_id AND b.belief_id = l.superseded_by_belief
-WHERE l.tenant_id = :tenant_id AND l.scope_path = :scope_path AND l.superseded_by_run = CAST(:id AS uuid)
-UNION ALL
+{superseding.UNDONE}UNION ALL
 SELECT d.phase, d.decision_key, d.members FROM decisions d
 WHERE d.tenant_id = :tenant_id AND d.scope_path = :scope_path AND d.run_id = CAST(:id AS uuid)
   AND d.phase = 'dampen' AND d.verdict = 'decided'

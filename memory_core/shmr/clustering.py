@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory_core.errors import InvalidInput
+from memory_core.layers.components import Components, Flags, PairFilter, Vectors, join_similar
 from memory_core.shmr.candidates import Candidate
-from memory_core.shmr.components import Components, Flags, PairFilter, Vectors, join_similar
 from memory_core.shmr.settings import ShmrSettings
 from memory_core.shmr.slots import Slot
 

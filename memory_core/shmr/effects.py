@@ -10,9 +10,9 @@ from uuid import UUID
 
 from sqlalchemy import RowMapping
 
+from memory_core.beliefs.superseding import Replacement, supersede_memories, taken_back
 from memory_core.database.scoped import ScopedConnection
 from memory_core.runs.context import RunContext
-from memory_core.runs.decisions import not_undone
 from memory_core.shmr.decisions import Dampen, Supersede
 from memory_core.shmr.settings import ShmrSettings
 from memory_core.shmr.stored import CURRENT
@@ -32,21 +32,6 @@ CROSS JOIN LATERAL (SELECT max(a.at) AS confirmed_at FROM memory_accesses a
                     WHERE a.tenant_id = :tenant_id AND a.memory_id = m.id
                       AND a.kind = 'confirm' AND a.at <= :as_of) AS c
 WHERE m.tenant_id = :tenant_id AND m.scope_path = ANY(:visible_paths) AND m.id = ANY(CAST(:ids AS uuid[]))
-"""
-
-_TAKEN_BACK = f"""
-SELECT p.number
-FROM unnest(CAST(:losers AS text[]), CAST(:winners AS text[])) WITH ORDINALITY AS p(loser, winner, number)
-WHERE NOT {not_undone("supersede", "p.loser", "p.winner")}
-"""
-
-_SUPERSEDE = """
-UPDATE memories m
-SET superseded_by = s.winner, superseded_by_belief = s.belief, superseded_reason = s.reason, superseded_at = :as_of,
-    superseded_by_run = :run_id
-FROM unnest(CAST(:losers AS uuid[]), CAST(:winners AS uuid[]), CAST(:beliefs AS uuid[]), CAST(:reasons AS text[]))
-     AS s(loser, winner, belief, reason)
-WHERE m.tenant_id = :tenant_id AND m.scope_path = :scope_path AND m.id = s.loser
 """
 
 # One dampening a pair, whatever else later joins or leaves the cluster.
@@ -128,30 +113,21 @@ async def supersede(
         else:
             mark = believed[each.winner] if winner is None else winner["content_hash"]
             pairs.append((each, loser["content_hash"], mark))
-    if not pairs:
-        return []
-    taken_back = {
-        row["number"] - 1
-        for row in await connection.rows(
-            _TAKEN_BACK,
-            losers=[loser for _, loser, _ in pairs],
-            winners=[winner for _, _, winner in pairs],
-            reconsider=context.reconsider,
+    undone = await taken_back(connection, [(loser, mark) for _, loser, mark in pairs], reconsider=context.reconsider)
+    if undone:
+        skipped["taken back by a person"] += len(undone)
+    kept = [
+        Replacement(
+            loser=each.loser,
+            winner=each.winner if each.winner in sources.by_id else None,
+            belief=None if each.winner in sources.by_id else each.winner,
+            reason=each.reason,
         )
-    }
-    if taken_back:
-        skipped["taken back by a person"] += len(taken_back)
-    kept = [each for position, (each, _, _) in enumerate(pairs) if position not in taken_back]
-    kept.sort(key=lambda each: str(each.loser))
-    if kept:
-        await connection.execute(
-            _SUPERSEDE,
-            losers=[each.loser for each in kept],
-            winners=[each.winner if each.winner in sources.by_id else None for each in kept],
-            beliefs=[None if each.winner in sources.by_id else each.winner for each in kept],
-            reasons=[each.reason for each in kept],
-        )
-    return [each.loser for each in kept]
+        for position, (each, _, _) in enumerate(pairs)
+        if position not in undone
+    ]
+    await supersede_memories(connection, kept)
+    return sorted((each.loser for each in kept), key=str)
 
 
 def _stands(loser: RowMapping, winner: RowMapping | None) -> bool:

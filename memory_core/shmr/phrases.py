@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from memory_core.layers.normal_text import normalise, normalise_value
 from memory_core.shmr.wording import (
     AUXILIARIES,
     FUNCTION_WORDS,
@@ -20,8 +21,6 @@ from memory_core.shmr.wording import (
     PERSONS,
     PRONOUNS,
     SINGLE_VALUED,
-    normalise,
-    normalise_value,
     split_negation,
     values_of_relation,
     word_key,

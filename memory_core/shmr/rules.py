@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import UUID
 
+from memory_core.layers.components import Vectors
+from memory_core.layers.normal_text import normalise_value
 from memory_core.shmr.candidates import Candidate
-from memory_core.shmr.components import Vectors
 from memory_core.shmr.decisions import BeliefProposal, ClusterDecision, Rejected, Supersede, SupersedeReason
 from memory_core.shmr.settings import ShmrSettings
 from memory_core.shmr.sides import Item, Side, differ_in_numbers, holds_many, is_denial, rivals, sides_of
 from memory_core.shmr.slots import Slot
-from memory_core.shmr.wording import normalise_value, same_words, split_negation
+from memory_core.shmr.wording import same_words, split_negation
 
 RULES_VERSION = 1
 """Stored with every decision; raised when a rule changes. New rules do not decide old clusters again by themselves."""

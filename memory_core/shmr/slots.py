@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from memory_core.layers.normal_text import normalise, normalise_value
 from memory_core.shmr.candidates import Candidate
 from memory_core.shmr.phrases import LearnedPhrases, parse_sentence
 from memory_core.shmr.wording import (
@@ -15,9 +16,7 @@ from memory_core.shmr.wording import (
     PRONOUNS,
     compatible,
     is_time,
-    normalise,
     normalise_predicate,
-    normalise_value,
     split_negation,
     split_qualifier,
     values_of_relation,

@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 from uuid import UUID
 
+from memory_core.layers.normal_text import normalise_value
 from memory_core.scope import TenantScope
 from memory_core.shmr.candidates import Candidate
 from memory_core.shmr.decisions import (
@@ -18,7 +19,6 @@ from memory_core.shmr.decisions import (
 )
 from memory_core.shmr.proposals import ProposedBelief
 from memory_core.shmr.slots import Slot, contradict, slot_of
-from memory_core.shmr.wording import normalise_value
 
 
 def belief_id(scope: TenantScope, belief: BeliefProposal) -> UUID:

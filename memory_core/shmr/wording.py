@@ -1,9 +1,10 @@
-"""Words: text in one form, negation, values, and the small word lists that SHMR reads English with."""
+"""Words: negation, values, and the small word lists that SHMR reads English with."""
 
 from __future__ import annotations
 
 import re
-import unicodedata
+
+from memory_core.layers.normal_text import MONTH, normalise
 
 
 def _words_of(text: str) -> frozenset[str]:
@@ -44,31 +45,13 @@ MANY_VALUED = _words_of(
 )
 _INVARIABLE = _words_of("is has was does this its always perhaps")
 
-_MONTH_NAMES = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
-                "november", "december")  # fmt: skip
-_MONTHS = {name[:length]: f"{i:02d}" for i, name in enumerate(_MONTH_NAMES, 1) for length in (3, len(name))}
-_MONTH = "(" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")\.?"
-_DAY = r"(\d{1,2})(?:st|nd|rd|th)?"
-_YEAR = r"(?:,?\s+(\d{4}))?\b"
-_DAY_MONTH = re.compile(rf"\b{_DAY}\s+(?:of\s+)?{_MONTH}{_YEAR}")
-_MONTH_DAY = re.compile(rf"\b{_MONTH}\s+{_DAY}\b{_YEAR}")
-_TWELVE_HOUR = re.compile(r"\b(\d{1,2})(?:[:.](\d{2}))?\s*([ap])\.?m\b\.?")
-_CLOCK = re.compile(r"\b(\d):(\d{2})\b")
-_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-_SMALL_NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
-                  "twelve")  # fmt: skip
-_NUMBERS = {word: str(number) for number, word in enumerate(_SMALL_NUMBERS)}
-_UNITS = {"kilometres": "km", "kilometers": "km", "kilograms": "kg", "percent": "%", "per cent": "%", "euros": "eur",
-          "euro": "eur", "dollars": "usd", "hours": "hour", "minutes": "minute", "days": "day"}  # fmt: skip
-_WORD_VALUES = re.compile(r"\b(" + "|".join(sorted(_NUMBERS | _UNITS, key=len, reverse=True)) + r")\b")
-
 _NEGATION = re.compile(
     r"\b(?:do|does)\s*(?:not|n['’]t)\b|n['’]t\b|"
     r"\b(?:no longer|not(?! only)|never|none|without|neither|nor|no(?!\.?\s*\d))\b|\bcannot\b",
     re.IGNORECASE,
 )
 _TIME = (
-    rf"(?:{_MONTH}|\w+day|spring|summer|autumn|fall|winter|weekend|week|month|year|quarter|morning|afternoon|evening|"
+    rf"(?:{MONTH}|\w+day|spring|summer|autumn|fall|winter|weekend|week|month|year|quarter|morning|afternoon|evening|"
     r"night|(?:\d{4}-)?\d{2}-\d{2}|\d{4}|q[1-4]|time)s?"
 )
 _QUALIFIER = re.compile(
@@ -76,23 +59,6 @@ _QUALIFIER = re.compile(
     rf"{_TIME}(?:\s+\d{{4}})?|yesterday|today|tonight|tomorrow|\d+\s+\w+\s+ago)$"
 )
 _SINCE = re.compile(rf",?\s+since\s+{_TIME}(?:\s+\d{{4}})?$")
-_ARTICLE = re.compile(r"^(?:the|an|a)\s+(?=\S)")
-
-
-def normalise(text: str) -> str:
-    """Text in one form: NFC, case folded, single spaces, without a leading article or trailing punctuation."""
-    folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold().replace("’", "'"))
-    return _ARTICLE.sub("", " ".join(folded.split()).strip(' .,;:!?"“”')).strip()
-
-
-def normalise_value(text: str) -> str:
-    """`normalise`, and numbers, dates (mm-dd or yyyy-mm-dd), clock times (HH:MM) and common units in one form."""
-    value = _THOUSANDS.sub("", normalise(text))
-    value = _TWELVE_HOUR.sub(lambda m: f"{int(m[1]) % 12 + 12 * (m[3] == 'p'):02d}:{m[2] or '00'}", value)
-    value = _CLOCK.sub(r"0\1:\2", value)
-    value = _DAY_MONTH.sub(lambda m: _date(m[3], m[2], m[1]), value)
-    value = _MONTH_DAY.sub(lambda m: _date(m[3], m[1], m[2]), value)
-    return _WORD_VALUES.sub(lambda m: _NUMBERS.get(m[1]) or _UNITS[m[1]], value).strip()
 
 
 def split_negation(text: str) -> tuple[str, bool]:
@@ -179,7 +145,3 @@ def stem(word: str) -> str:
     if len(word) > 3 and word.endswith("s") and word not in _INVARIABLE and word[-2] not in "sui'":
         return word[:-1]
     return word
-
-
-def _date(year: str | None, month: str, day: str) -> str:
-    return f"{year}-{_MONTHS[month]}-{int(day):02d}" if year else f"{_MONTHS[month]}-{int(day):02d}"

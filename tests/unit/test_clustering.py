@@ -17,10 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_core.errors import InvalidInput
+from memory_core.layers.components import Components, Vectors, join_similar
 from memory_core.models.minilm import MiniLMEmbedding
 from memory_core.shmr.candidates import Candidate
 from memory_core.shmr.clustering import Cluster, cluster, fingerprint
-from memory_core.shmr.components import Components, Vectors, join_similar
 from memory_core.shmr.phrases import learn_phrases
 from memory_core.shmr.settings import ShmrSettings
 from memory_core.shmr.slots import Slot, slot_of

@@ -9,13 +9,12 @@ from uuid import UUID
 import pytest
 
 from memory_core.errors import InvalidTime
+from memory_core.layers.normal_text import normalise, normalise_value
 from memory_core.shmr.candidates import Candidate
 from memory_core.shmr.phrases import LearnedPhrases, learn_phrases
 from memory_core.shmr.slots import Slot, contradict, slot_of
 from memory_core.shmr.wording import (
-    normalise,
     normalise_predicate,
-    normalise_value,
     same_words,
     split_negation,
     values_of_relation,
