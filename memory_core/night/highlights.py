@@ -43,6 +43,19 @@ def _changed(table: str, column: str) -> str:
     return _CHANGED.format(table=table, column=column)
 
 
+def _row(table: str, key: str, alias: str) -> str:
+    """SQL: the row of each of `changes`, found by its key.
+
+    As a plain join the planner turns it round: with the statistics of the night's beginning it takes what the night
+    wrote, such as a risk tag, for a rarity, and goes through all changes for each of many thousand rows.
+    """
+    return f"""JOIN LATERAL (
+  SELECT * FROM {table} r
+  WHERE r.tenant_id = :tenant_id AND r.scope_path = :scope_path AND r.{key} = CAST(c.row_key ->> '{key}' AS uuid)
+  OFFSET 0
+) AS {alias} ON true"""
+
+
 def _excerpt(column: str) -> str:
     return f"left({column}, {EXCERPT + 1})"
 
@@ -54,8 +67,7 @@ WITH {_changed("memory_state", "importance")}, told AS MATERIALIZED (
   SELECT count(*) OVER () AS total, s.memory_id, CAST(c.before ->> 'importance' AS double precision) AS before,
          s.importance AS after
   FROM changes c
-  JOIN memory_state s ON s.tenant_id = :tenant_id AND s.scope_path = :scope_path
-    AND s.memory_id = CAST(c.row_key ->> 'memory_id' AS uuid)
+  {_row("memory_state", "memory_id", "s")}
   WHERE s.importance > CAST(c.before ->> 'importance' AS double precision)
   ORDER BY s.importance - CAST(c.before ->> 'importance' AS double precision) DESC, s.importance DESC, s.memory_id
   LIMIT :limit
@@ -101,8 +113,7 @@ WITH {_changed("memory_state", "risk_words")}
 SELECT count(*) OVER () AS total, m.id AS memory_id, m.label, {_excerpt("m.content")} AS content,
        coalesce(s.risk_words, c.before -> 'risk_words') AS words
 FROM changes c
-JOIN memory_state s ON s.tenant_id = :tenant_id AND s.scope_path = :scope_path
-  AND s.memory_id = CAST(c.row_key ->> 'memory_id' AS uuid)
+{_row("memory_state", "memory_id", "s")}
 JOIN memories m ON m.tenant_id = s.tenant_id AND m.id = s.memory_id
 WHERE s.risk_words IS {{flagged}} NULL
 ORDER BY s.importance DESC, m.observed_at DESC, m.id
@@ -115,7 +126,7 @@ WITH {_changed("memories", "retired_at")}
 SELECT count(*) OVER () AS total, m.id AS memory_id, m.label, {_excerpt("m.content")} AS content,
        m.retired_reason AS reason, m.observed_at
 FROM changes c
-JOIN memories m ON m.tenant_id = :tenant_id AND m.scope_path = :scope_path AND m.id = CAST(c.row_key ->> 'id' AS uuid)
+{_row("memories", "id", "m")}
 WHERE m.retired_by_run = CAST(:id AS uuid) AND m.derived_key IS NULL
 ORDER BY m.observed_at, m.id
 LIMIT :limit
@@ -126,7 +137,7 @@ _SUMMARISED = f"""
 WITH {_changed("memories", "retired_at")}, gone AS (
   SELECT m.id, m.derived_key, m.label, m.content
   FROM changes c
-  JOIN memories m ON m.tenant_id = :tenant_id AND m.scope_path = :scope_path AND m.id = CAST(c.row_key ->> 'id' AS uuid)
+  {_row("memories", "id", "m")}
   WHERE m.derived_key IS NOT NULL AND m.retired_by_run = CAST(:id AS uuid)
 ), made AS (
   SELECT id, derived_key, label, content FROM memories m
@@ -180,7 +191,7 @@ SELECT count(*) OVER () AS total, m.id AS memory_id, m.label, {_excerpt("m.conte
        CASE WHEN m.superseded_by IS NULL THEN 'belief' ELSE 'memory' END AS by_kind,
        coalesce(m.superseded_by, m.superseded_by_belief) AS by_id, w.observed_at AS by_observed_at
 FROM changes c
-JOIN memories m ON m.tenant_id = :tenant_id AND m.scope_path = :scope_path AND m.id = CAST(c.row_key ->> 'id' AS uuid)
+{_row("memories", "id", "m")}
 LEFT JOIN memories w ON w.tenant_id = m.tenant_id AND w.id = m.superseded_by
 LEFT JOIN harmonic_beliefs b ON b.tenant_id = m.tenant_id AND b.belief_id = m.superseded_by_belief
 WHERE m.superseded_by_run = CAST(:id AS uuid) AND m.superseded_reason IS NOT NULL
@@ -192,7 +203,7 @@ _REASONS = f"""
 WITH {_changed("memories", "superseded_reason")}
 SELECT m.superseded_reason AS reason, count(*) AS total
 FROM changes c
-JOIN memories m ON m.tenant_id = :tenant_id AND m.scope_path = :scope_path AND m.id = CAST(c.row_key ->> 'id' AS uuid)
+{_row("memories", "id", "m")}
 WHERE m.superseded_by_run = CAST(:id AS uuid) AND m.superseded_reason IS NOT NULL
 GROUP BY m.superseded_reason ORDER BY m.superseded_reason
 """
