@@ -100,6 +100,22 @@ async def write_vectors(connection: ScopedConnection, writes: Sequence[PlannedWr
     return without
 
 
+def stored_vectors(stored: Sequence[bytes | None]) -> NDArray[np.float32]:
+    """Vectors from pgvector's binary form (`vector_send`): two 16-bit numbers, then the big-endian floats.
+
+    Returns:
+        shape (n, d), float32, rows of length 1; zeros where there is no vector, or one of another dimension.
+    """
+    dimension = next((len(each) // 4 - 1 for each in stored if each is not None), 1)
+    vectors = np.zeros((len(stored), dimension), dtype=np.float32)
+    for i, each in enumerate(stored):
+        # A vector of another dimension under the same model name cannot be compared; its memory keeps a row of zeros.
+        if each is not None and len(each) // 4 - 1 == dimension:
+            vectors[i] = np.frombuffer(each, dtype=">f4", offset=4)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0), dtype=np.float32)
+
+
 async def _check_dimensions(connection: ScopedConnection, writes: Sequence[PlannedWrite], vectors: TextVectors) -> None:
     brought = [
         (write.memory.embedding_model, len(write.memory.embedding))

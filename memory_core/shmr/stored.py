@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sqlalchemy import RowMapping
 
 from memory_core.database.scoped import ScopedConnection
+from memory_core.layers.vectors import stored_vectors
 from memory_core.runs.context import RunContext
 from memory_core.shmr.candidates import Candidate
 from memory_core.shmr.settings import ENVIRONMENT_ALIASES, ShmrSettings
@@ -172,17 +173,7 @@ def _collected(rows: Sequence[RowMapping]) -> Collected:
         for row in rows
     ]
     return Collected(
-        candidates, _unit([row["content_vector"] for row in rows]), _unit([row["slot_vector"] for row in rows])
+        candidates,
+        stored_vectors([row["content_vector"] for row in rows]),
+        stored_vectors([row["slot_vector"] for row in rows]),
     )
-
-
-def _unit(stored: Sequence[bytes | None]) -> NDArray[np.float32]:
-    """Vectors from pgvector's binary form: two 16-bit numbers, then the big-endian floats. Scaled to length 1."""
-    dimension = next((len(each) // 4 - 1 for each in stored if each is not None), 1)
-    vectors = np.zeros((len(stored), dimension), dtype=np.float32)
-    for i, each in enumerate(stored):
-        # A vector of another dimension under the same model name cannot be compared; its memory keeps a row of zeros.
-        if each is not None and len(each) // 4 - 1 == dimension:
-            vectors[i] = np.frombuffer(each, dtype=">f4", offset=4)
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0), dtype=np.float32)
