@@ -8,7 +8,17 @@ from memory_core.models.budgets import BudgetSettings
 from memory_core.runs.guards import GuardSettings
 from memory_core.settings import Settings
 from memory_core.shmr.settings import ENVIRONMENT_ALIASES, ShmrSettings
-from memory_core.sleep import cooccurrence, meta_nodes, pending_edges, prune_orphans, strengthen, tag_risk
+from memory_core.sleep import (
+    cooccurrence,
+    decay,
+    duplicate_merge,
+    meta_nodes,
+    pending_edges,
+    prune_orphans,
+    strengthen,
+    tag_risk,
+    working_expiry,
+)
 from memory_core.sleep.meta_rows import MetaNodesSettings
 
 SECTIONS: dict[str, type[BaseModel]] = {
@@ -18,6 +28,9 @@ SECTIONS: dict[str, type[BaseModel]] = {
     pending_edges.NAME: pending_edges.PendingEdgesSettings,
     prune_orphans.NAME: prune_orphans.PruneOrphansSettings,
     meta_nodes.NAME: MetaNodesSettings,
+    decay.NAME: decay.DecaySettings,
+    working_expiry.NAME: working_expiry.WorkingExpirySettings,
+    duplicate_merge.NAME: duplicate_merge.DuplicateMergeSettings,
     "shmr": ShmrSettings,
     "guards": GuardSettings,
     "budget": BudgetSettings,
