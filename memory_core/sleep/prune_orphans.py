@@ -16,11 +16,12 @@ from memory_core.beliefs.cascade import withdraw_support
 from memory_core.database.scoped import ScopedConnection
 from memory_core.runs.context import RunContext, Step
 from memory_core.runs.decisions import not_undone
-from memory_core.runs.guards import IDENTITY_CONDITION, check_guards
+from memory_core.runs.guards import IDENTITY_CONDITION, check_guards, left_to_retire
 from memory_core.runs.outcome import SAMPLE_SIZE, StepOutcome
 
 NAME = "prune_orphans"
 WITHOUT_USE = "the scope has no evidence of use"
+WAITING = "waiting for a later night"
 
 
 class PruneOrphansSettings(BaseModel):
@@ -51,6 +52,9 @@ class PruneOrphansSettings(BaseModel):
     )
     allow_without_use: bool = Field(
         default=False, description="Prune a scope although nothing in it was ever used, as far as is known."
+    )
+    ration: bool = Field(
+        default=False, description="Retire no more a night than the guards allow, the least important first."
     )
 
 
@@ -143,7 +147,7 @@ WITH low AS MATERIALIZED (
     FROM hub_degrees d JOIN links l ON l.neighbour = d.hub JOIN weighed w ON w.id = l.id
     WHERE w.reason IS NULL) AS ranked
   WHERE degree <= leaving AND place = 1
-), judged AS MATERIALIZED (
+), decided AS MATERIALIZED (
   SELECT w.id, w.importance, w.since, w.degree,
          CASE WHEN w.reason IS NOT NULL THEN w.reason
               WHEN w.id IN (SELECT id FROM last_links) THEN 'last link of an important memory'
@@ -155,6 +159,12 @@ WITH low AS MATERIALIZED (
               THEN '{WITHOUT_USE}'
          END AS reason
   FROM weighed w
+), judged AS MATERIALIZED (
+  SELECT d.id, d.importance, d.since, d.degree,
+         CASE WHEN d.reason IS NULL AND row_number() OVER (PARTITION BY d.reason IS NULL
+                ORDER BY d.importance, d.since, d.id) > CAST(:ration AS bigint) THEN '{WAITING}'
+              ELSE d.reason END AS reason
+  FROM decided d
 ), retired AS (
   UPDATE memories m
   SET retired_at = :as_of, retired_by_run = :run_id,
@@ -203,6 +213,7 @@ async def prune_orphans(connection: ScopedConnection, context: RunContext, _: ob
         most_neighbours=settings.most_neighbours,
         important_from=settings.important_from,
         allow_without_use=settings.allow_without_use,
+        ration=await left_to_retire(connection, context) if settings.ration else None,
         reconsider=context.reconsider,
     )
     assert row is not None  # an aggregate without GROUP BY has one row
@@ -230,6 +241,8 @@ async def prune_orphans(connection: ScopedConnection, context: RunContext, _: ob
         if not row["low"]
         else WITHOUT_USE
         if WITHOUT_USE in skipped
+        else "the guards allow no more for now; the rest waits for a later night"
+        if WAITING in skipped
         else "every memory of low importance is active, linked or protected",
     )
 

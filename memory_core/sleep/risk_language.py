@@ -1,13 +1,16 @@
 """What the risk scan knows of one language, as plain data.
 
-A list is a text with one family a line, its forms separated by commas; what follows `#` is a comment. A form is a
-word or several in a row, in any case.
+A list is a text of families separated by semicolons, or by line breaks where it has none, their forms separated by
+commas; what follows `#` is a comment. A form is a word or several in a row, in any case; `a|b` in it stands for either
+word, and `~` for an article, a possessive or nothing.
 """
 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 Family = tuple[str, ...]
 """The forms of one word, folded."""
@@ -18,17 +21,29 @@ def folded(text: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).replace("’", "'").casefold())
 
 
-def families(text: str) -> tuple[Family, ...]:
-    """The families of a list."""
-    lines = (line.partition("#")[0] for line in folded(text).splitlines())
+def families(text: str, determiners: Sequence[str] = ()) -> tuple[Family, ...]:
+    """The families of a list.
+
+    Args:
+        determiners: what `~` stands for, beside nothing.
+    """
+    uncommented = "\n".join(line.partition("#")[0].strip() for line in folded(text).splitlines())
     return tuple(
-        tuple(" ".join(form.split()) for form in line.split(",") if form.strip()) for line in lines if line.strip()
+        tuple(spelled for form in family.split(",") if form.strip() for spelled in _spelled(form, determiners))
+        for family in uncommented.split(";" if ";" in uncommented else "\n")
+        if family.strip()
     )
 
 
-def forms(text: str) -> tuple[str, ...]:
+def _spelled(form: str, determiners: Sequence[str]) -> Iterator[str]:
+    """The word rows that a form stands for."""
+    choices = [("", *determiners) if word == "~" else tuple(word.split("|")) for word in form.split()]
+    return (" ".join(filter(None, words)) for words in product(*choices))
+
+
+def forms(text: str, determiners: Sequence[str] = ()) -> tuple[str, ...]:
     """The forms of a list whose families do not matter."""
-    return tuple(form for family in families(text) for form in family)
+    return tuple(form for family in families(text, determiners) for form in family)
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ async def state(database: Database, scope: TenantScope) -> str:
 
 async def test_risks_are_tagged_with_their_words_once(database: Database, scope: TenantScope) -> None:
     """The tag says which words earned it and since when; a second run looks at nothing."""
-    outage = await add_memory(database, scope, "Console outage, all logins failed", label="INCIDENT: 7")
+    outage = await add_memory(database, scope, "Console outage, all logins failed", label="CASE: 7")
     calm = await add_memory(database, scope, "There is no risk at all")
     _, first = await sleep_once(database, scope)
     assert (first.candidates, first.changed) == (2, 1)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from memory_core.sleep.risk_language import families
 from memory_core.sleep.risk_markers import RiskMarkers
 from memory_core.sleep.risk_words import LANGUAGES
+from tests.benchmarks import risk
 
 ENGLISH = RiskMarkers.of(("en",))
 GERMAN = RiskMarkers.of(("de",))
@@ -21,10 +22,10 @@ RISKS = [
     ("The pump crashed twice last night", ("crashed",)),
     ("They filed a lawsuit against the supplier", ("lawsuit",)),
     ("RISK: the only key holder leaves in May", ("risk",)),
-    ("CRITICAL: disk full", ("critical",)),
+    ("CRITICAL: disk full", ("critical", "disk full")),
     ("It is a high-risk, error-prone procedure", ("risk", "error")),
     ("There is a risk that both pumps fail", ("risk", "fail")),
-    ("No backup, risk of data loss", ("risk", "loss")),
+    ("No backup, risk of data loss", ("risk", "data loss")),
     ("The move was not without risk", ("risk",)),
     ("We could not prevent the outage", ("outage",)),
     ("The crash could not be ruled out", ("crash",)),
@@ -175,3 +176,13 @@ def test_any_text_can_be_scanned(text: str) -> None:
 def test_a_marker_in_a_clause_of_its_own_is_always_found(words: list[str]) -> None:
     """Whatever stands in the sentence before, a plain report in a sentence of its own earns the tag."""
     assert "outage" in ENGLISH.words(" ".join(words) + " . There was an outage")
+
+
+@pytest.mark.parametrize(("half", "least"), [("tuned", 0.9), ("held_out", 0.85)])
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_labelled_sentences_are_told_apart(half: str, least: float, language: str) -> None:
+    """Precision and recall on the labelled sentences, and far better than looking for substrings."""
+    figures = risk.measure(half)
+    tagger, substrings = figures["tagger"][language], figures["substrings"][language]
+    assert min(tagger["precision"], tagger["recall"]) >= least
+    assert substrings["f1"] < tagger["f1"] / 2

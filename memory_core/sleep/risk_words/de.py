@@ -5,36 +5,44 @@ from __future__ import annotations
 from memory_core.sleep.risk_language import RiskLanguage, families, forms
 
 _MARKERS = """
-risiko, risiken, riskant, riskante, riskanter, riskantes, riskieren, riskiert
-gefahr, gefahren, gefährlich, gefährliche, gefährlicher, gefährliches, gefährdet, gefährden
-bedrohung, bedrohungen, bedroht, bedrohlich
-warnung, warnungen, warnt, warnte, gewarnt
-kritisch, kritische, kritischer, kritisches
-fehler, fehlern, fehlgeschlagen, fehlschlag
-ausfall, ausfälle, ausfällen, ausgefallen
-absturz, abstürze, abgestürzt, stürzte ab
-störung, störungen
-verlust, verluste, verlusten, datenverlust
-betrug, betrüger, betrügerisch
-rückgang, einbruch, einbrüche
-schaden, schäden, beschädigt
-diebstahl, diebstähle, gestohlen
-klage, klagen, verklagt
-insolvenz, insolvent, pleite
-überfällig, zahlungsverzug, mahnung, mahnungen
-sicherheitslücke, sicherheitslücken, schadsoftware, gehackt
-datenleck, datenlecks
-verletzung, verletzungen, verletzt
-unfall, unfälle
-notfall, notfälle
-vergiftung, vergiftet
-krise, krisen, katastrophe, katastrophen
-illegal, rechtswidrig, verstoß, verstöße
+risiko, risiken; riskant, riskante, riskanter, riskantes; riskieren, riskiert; gefahr, gefahren; gefährlich,
+gefährliche, gefährlicher, gefährliches, gefährlichen; gefährdet, gefährden; bedrohung, bedrohungen; bedroht,
+bedrohlich, bedrohen; droht, drohen, drohte, drohende, drohenden; warnung, warnungen; warnt, warnte, gewarnt;
+kritisch, kritische, kritischer, kritisches; krise, krisen; katastrophe, katastrophen, katastrophal; notfall,
+notfälle; alarmierend; besorgniserregend; außer kontrolle; in gefahr; in not; zerstört, zerstörung; verwüstet;
+beschädigt, beschädigung; schaden, schäden; verschlechtert, verschlechtern, verschlechterung; vermisst; verschwunden;
+verloren, verliert, verlor; fehlschlag, fehlgeschlagen; scheitert, gescheitert; versagt, versagen; verletzung,
+verletzungen; verletzt; unfall, unfälle; gestürzt, sturz; gebrochen; blutet, blutung, blutungen; ohnmächtig;
+bewusstlos; atemnot; herzinfarkt; schlaganfall; krampfanfall; vergiftung, vergiftet; giftig, giftige; überdosis;
+allergisch, allergie, allergien; infektion, infektionen; infiziert; entzündet, entzündung; fieber; schmerzen;
+brustschmerzen; bösartig, bösartige, bösartiger; krebs; tumor, tumore, tumoren; metastasen; lebensgefahr; tödlich,
+tödliche; gestorben; stirbt; suizid, suizidal; selbstmord; rückfall; notaufnahme; intensivstation; rettungswagen;
+ausgebrochen, ausbruch; keim; seuche; erstickt; ertrunken; lebensbedrohlich; betrug, betrüger, betrügerisch;
+diebstahl, diebstähle; gestohlen, stiehlt; dieb, diebe; unterschlagen, unterschlagung; erpresst, erpressung;
+bestochen, bestechung; gefälscht, gefälschte, fälschung; geldwäsche; insolvenz; insolvent; pleite; zahlungsunfähig,
+zahlungsunfähigkeit; überfällig, überfällige; zahlungsverzug; mahnung, mahnungen; überzogen; gesperrt; gepfändet,
+pfändung; schulden, verschuldet; verlust, verluste, verlusten; rückgang; eingebrochen, einbruch, einbrüche; entlassen,
+entlassungen; strafe, strafen; bußgeld, bußgelder; steuerhinterziehung; zwangsversteigerung; wertlos; hälfte
+seines|ihres wertes; fehler, fehlern; ausfall, ausfälle, ausfällen; ausgefallen; fällt aus; fiel aus; absturz,
+abstürze; abgestürzt; stürzte ab; stürzt ab; störung, störungen; gestört; defekt, defekte; kaputt; undicht; läuft aus;
+ausgelaufen; leck, lecks; datenleck, datenlecks; datenverlust; sicherheitslücke, sicherheitslücken; schadsoftware;
+gehackt; angriff, angriffe; angegriffen; angreifer; überlastet; überhitzt; brand, brände; gebrannt; brennt; feuer;
+explosion; explodiert; überschwemmt, überschwemmung; hochwasser; verseucht; läuft heute|morgen ab; abgelaufen; steht
+still; stillstand; lieferengpass; engpass; engpässe; zurückgerufen; rückruf; nicht erreichbar; klage, klagen;
+verklagt; ermittelt, ermittlung, ermittlungen; angeklagt, anklage; verhaftet, verhaftung; festgenommen; haftbefehl;
+razzia; illegal, illegale; rechtswidrig; verstoß, verstöße, verstößt; fristlos gekündigt; fristlose kündigung;
+räumungsklage; abgemahnt, abmahnung; einstweilige verfügung; verurteilt; verdacht, verdächtig, verdächtigt; haftung;
+vertragsbruch; unterlassung; überfallen, überfall; gewalt; geschlagen; misshandelt, missbraucht, missbrauch; gemobbt,
+mobbing; gestalkt, stalker; belästigt, belästigung; gasgeruch; schimmel; regnet herein; gestrandet; eingesperrt;
+entführt, entführung; gebissen; ertrinkt; lawine; sturmschaden
 """
 
 _HARMLESS = """
 risikomanagement, risikobewertung, tippfehler, gewichtsverlust, fehlerbehandlung, betrugserkennung, warnweste
-auf eigene gefahr, notfallkontakt, fehlalarm, crashkurs
+auf eigene gefahr, notfallkontakt, fehlalarm, crashkurs, fehlerseite, fehlermeldungstext, das spiel verloren
+feuerwehr, feuerwerk, lagerfeuer, angriffsspieler, keine strafe, brandneu, brandneue, das brettspiel risiko,
+brettspiel risiko
+gewicht verloren, haftpflicht, den faden verloren, absturz des abends, geschlagene sahne, sahne geschlagen, weinbrand
 """
 
 GERMAN = RiskLanguage(
@@ -58,8 +66,13 @@ GERMAN = RiskLanguage(
     joiners=("und", "sowie"),
     set_aside=forms(
         """
-        wenn, falls, sofern, angenommen, im falle, vorausgesetzt, ob
-        roman über, film über, buch über, vortrag über, kurs über, schulung zu, seminar über
+        wenn; falls; sofern; angenommen; im falle; vorausgesetzt; ob; was wäre; stell|stellt dir|euch vor;
+        roman|film|buch|vortrag|kurs|seminar|schulung|workshop|serie|artikel|aufsatz|podcast|krimi über|zu;
+        der|im|dem|ein|einem|das
+        krimi|roman|planspiel|rollenspiel|lehrbuch|märchen|theaterstück|quiz|hörspiel|beispiel|schulungsfilm;
+        im film|kurs|buch|seminar|spiel|unterricht|drehbuch|museum; das lehrbuch enthält; geträumt, träumt,
+        träumte; erfunden, erfundene, erfundener; fiktiv, fiktive, fiktiver; geprobt, probt; proben|üben|übt
+        den|einen
         """
     ),
     mentions=forms("das wort, der begriff, namens, genannt, der film, das spiel, der roman, das buch"),
