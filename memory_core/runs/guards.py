@@ -7,8 +7,10 @@ both together loosely.
 from __future__ import annotations
 
 from datetime import timedelta
+from math import floor
 
 from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import RowMapping
 
 from memory_core.database.scoped import ScopedConnection
 from memory_core.errors import GuardTripped
@@ -48,6 +50,8 @@ SELECT count(*) FILTER (WHERE retired_at IS NULL AND superseded_reason IS NULL) 
        count(*) FILTER (WHERE retired_by_run = :run_id) AS retired_now,
        count(*) FILTER (WHERE retired_by_run IS NOT NULL AND retired_at > CAST(:since AS timestamptz))
          AS retired_lately,
+       count(*) FILTER (WHERE retired_by_run IS NOT NULL AND retired_at > CAST(:evening AS timestamptz))
+         AS retired_tonight,
        count(*) FILTER (WHERE retired_by_run = :run_id OR superseded_by_run = :run_id) AS hidden_now,
        count(*) FILTER (WHERE retired_at IS NULL AND superseded_reason IS NULL AND m.pinned) AS pinned_left,
        count(*) FILTER (WHERE retired_by_run = :run_id AND m.pinned) AS pinned_retired,
@@ -70,29 +74,9 @@ async def check_guards(connection: ScopedConnection, context: RunContext) -> Non
     """
     if context.accepted:
         return
-    settings = context.section("guards", GuardSettings)
-    found = await connection.row(_COUNTS, since=connection.as_of - timedelta(days=30))
-    assert found is not None  # an aggregate without GROUP BY has one row
+    found = await _counted(connection)
     before = found["current"] + found["hidden_now"]
-    limits = (
-        ("retire_share", found["retired_now"], max(settings.retire_share * before, settings.retire_at_least), "retire"),
-        (
-            "retire_share_of_30_days",
-            found["retired_lately"],
-            max(
-                settings.retire_share_of_30_days * (found["current"] + found["retired_lately"]),
-                settings.retire_at_least,
-            ),
-            "have retired within 30 days",
-        ),
-        (
-            "hide_share",
-            found["hidden_now"],
-            max(settings.hide_share * before, settings.hide_at_least),
-            "take out of default recall",
-        ),
-    )
-    for guard, number, limit, verb in limits:
+    for guard, number, limit, verb in _limits(found, context):
         if number > limit:
             raise GuardTripped(
                 f"The run would {verb} {number} of {before} memories, and the guard {guard} allows {int(limit)}.",
@@ -112,3 +96,51 @@ async def check_guards(connection: ScopedConnection, context: RunContext) -> Non
                 of=before,
                 allowed=0,
             )
+
+
+async def left_to_retire(connection: ScopedConnection, context: RunContext) -> int | None:
+    """How many more of the scope's memories this run may retire before a guard refuses it; None for an accepted run.
+
+    What other runs retired in the last twelve hours counts too: a second run of one night has no ration of its own.
+    """
+    if context.accepted:
+        return None
+    found = await _counted(connection)
+    of_the_night = found["retired_tonight"] - found["retired_now"]
+    left = [
+        limit - number - (of_the_night if guard == "retire_share" else 0)
+        for guard, number, limit, _ in _limits(found, context)
+    ]
+    return max(0, floor(min(left)))
+
+
+async def _counted(connection: ScopedConnection) -> RowMapping:
+    found = await connection.row(
+        _COUNTS, since=connection.as_of - timedelta(days=30), evening=connection.as_of - timedelta(hours=12)
+    )
+    assert found is not None  # an aggregate without GROUP BY has one row
+    return found
+
+
+def _limits(found: RowMapping, context: RunContext) -> tuple[tuple[str, int, float, str], ...]:
+    """Each guard's name, what it counts, how much of that it allows, and what the run would do, in words."""
+    settings = context.section("guards", GuardSettings)
+    before = found["current"] + found["hidden_now"]
+    return (
+        ("retire_share", found["retired_now"], max(settings.retire_share * before, settings.retire_at_least), "retire"),
+        (
+            "retire_share_of_30_days",
+            found["retired_lately"],
+            max(
+                settings.retire_share_of_30_days * (found["current"] + found["retired_lately"]),
+                settings.retire_at_least,
+            ),
+            "have retired within 30 days",
+        ),
+        (
+            "hide_share",
+            found["hidden_now"],
+            max(settings.hide_share * before, settings.hide_at_least),
+            "take out of default recall",
+        ),
+    )
