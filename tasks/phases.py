@@ -1,4 +1,4 @@
-"""The seven phases of sleep as Prefect tasks; each works through a chunk of scopes."""
+"""The phases of sleep as Prefect tasks; each works through a chunk of scopes."""
 
 from __future__ import annotations
 
@@ -55,12 +55,33 @@ async def soul_corrections(runs: Runs) -> State[Any]:
     return await advance_step("soul_corrections", runs)
 
 
+@task(**options("decay", TAG))
+async def decay(runs: Runs) -> State[Any]:
+    """Off unless switched on: the importance of memories that nobody uses falls."""
+    return await advance_step("decay", runs)
+
+
+@task(**options("working_expiry", TAG))
+async def working_expiry(runs: Runs) -> State[Any]:
+    """Off unless switched on: working memory past its time is retired."""
+    return await advance_step("working_expiry", runs)
+
+
+@task(**options("duplicate_merge", TAG))
+async def duplicate_merge(runs: Runs) -> State[Any]:
+    """Off unless switched on: facts of the same words and like vectors become one."""
+    return await advance_step("duplicate_merge", runs)
+
+
 SLEEP_TASKS: tuple[Task[..., Any], ...] = (
     strengthen,
+    decay,
     cooccurrence,
     tag_risk,
     pending_edges,
+    working_expiry,
     prune_orphans,
+    duplicate_merge,
     meta_nodes,
     soul_corrections,
 )

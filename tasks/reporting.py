@@ -26,10 +26,13 @@ REPORTS_IN_FULL = 10
 
 PURPOSES = {
     "strengthen": "What was used grows more important.",
+    "decay": "What nobody uses grows less important, where that is switched on.",
     "cooccurrence": "What was active within the same hour is linked.",
     "tag_risk": "Memories that speak of a real risk are marked with the words that say so.",
     "pending_edges": "Connections that activation inferred become edges, or are rejected with a reason.",
+    "working_expiry": "Working memory past its time is retired, where that is switched on.",
     "prune_orphans": "Stale, unimportant, unlinked memories are retired; nothing is deleted.",
+    "duplicate_merge": "Facts in the same words become one, where that is switched on.",
     "meta_nodes": "Groups of three and more memories with one label prefix have a summary.",
     "soul_corrections": "What a person corrected is applied to the SOUL profile.",
     "embed": "Memories without a vector get one.",

@@ -8,6 +8,7 @@ from memory_core.errors import InvalidInput, InvalidSettings
 from memory_core.runs.context import RunContext, Step
 from memory_core.shmr.embed import STEP as EMBED
 from memory_core.shmr.steps import SHMR_STEPS
+from memory_core.sleep.duplicate_merge import STEP as DUPLICATE_MERGE
 from memory_core.sleep.meta_nodes import STEP as META_NODES
 from memory_core.sleep.phases import SLEEP_STEPS
 
@@ -16,8 +17,11 @@ KINDS = ("sleep", "harmonize", "nightly")
 EMBED_SUMMARIES = replace(EMBED, name="embed_summaries")
 
 EVERY_STEP: tuple[Step, ...] = (
-    *(step for step in SLEEP_STEPS if step is not META_NODES),
-    *SHMR_STEPS,
+    *(step for step in SLEEP_STEPS if step not in (DUPLICATE_MERGE, META_NODES)),
+    EMBED,
+    # After the vectors are made, before SHMR has to look at each copy.
+    DUPLICATE_MERGE,
+    *(step for step in SHMR_STEPS if step is not EMBED),
     # After SHMR: a summary made before it would quote what it then replaces, and a second run would make it anew.
     META_NODES,
     EMBED_SUMMARIES,

@@ -13,10 +13,13 @@ KINDS = {"nightly": "night", "sleep": "sleep", "harmonize": "harmonizing"}
 
 PHASES = {
     "strengthen": "Strengthen",
+    "decay": "Let idle memories fade",
     "cooccurrence": "Link",
     "tag_risk": "Flag risks",
     "pending_edges": "Pending links",
+    "working_expiry": "Expire working memory",
     "prune_orphans": "Retire",
+    "duplicate_merge": "Merge duplicates",
     "meta_nodes": "Summarise",
     "soul_corrections": "Correct the profile",
     "embed": "Compute vectors",
