@@ -33,7 +33,7 @@ CREATE TEMP TABLE made ON COMMIT DROP AS
                        THEN timestamptz '{night}' - interval '24 hours' * (0.002 + 0.995 * random())
                        ELSE timestamptz '{night}' - interval '1 day' * (1.2 + 58.8 * random()) END AS active,
                random() < 0.08 AS risky, random() < 0.8 AS prefixed,
-               floor(random() * greatest(5, {n} / 50))::int AS topic
+               n % greatest(5, {n} / 50) AS topic
         FROM generate_series(1, {n}) n) AS drawn;
 INSERT INTO memories (tenant_id, id, scope_path, label, content, observed_at, recorded_at, last_activity_at, source,
                       content_hash)
@@ -142,16 +142,20 @@ def a_day_later(connection: Connection, scope: TenantScope, memories: int) -> in
 
 
 def pending_connections(memories: int) -> list[dict[str, Any]]:
-    """Connections of an activation log between labels, most of which no memory has, as in the peer's benchmark."""
+    """Connections of an activation log between labels that four of five memories have, as in the peer's benchmark."""
     return [
         {
-            "source": f"TOPIC{7 * i % max(5, memories // 50)}: fact {1 + 13 * i % memories}",
-            "target": f"TOPIC{11 * i % max(5, memories // 50)}: fact {1 + 29 * i % memories}",
+            "source": _label(1 + 13 * i % memories, memories),
+            "target": _label(1 + (29 * i + 7) % memories, memories),
             "relationship": "ASSOCIATED",
             "status": "PENDING CONSOLIDATION",
         }
         for i in range(PENDING)
     ]
+
+
+def _label(number: int, memories: int) -> str:
+    return f"TOPIC{number % max(5, memories // 50)}: fact {number}"
 
 
 def _run(connection: Connection, sql: str, scope: TenantScope, memories: int, **values: Any) -> None:
