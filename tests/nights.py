@@ -92,3 +92,14 @@ async def edges(database: Database, scope: TenantScope) -> dict[tuple[UUID, UUID
         database, scope, "SELECT * FROM memory_edges WHERE tenant_id = :tenant_id AND scope_path = :scope_path"
     )
     return {(row["source_id"], row["target_id"], row["relationship"]): row for row in found}
+
+
+async def importance_of(database: Database, scope: TenantScope, memory_id: UUID) -> float:
+    """The memory's importance, 1 to 10."""
+    (row,) = await rows(
+        database,
+        scope,
+        "SELECT importance FROM memory_state WHERE tenant_id = :tenant_id AND memory_id = :id",
+        id=memory_id,
+    )
+    return float(row["importance"])

@@ -59,9 +59,11 @@ WITH evidence AS MATERIALIZED (
       access_count = s.access_count + u.accesses,
       last_access_at = greatest(s.last_access_at, u.last_at)
   FROM used u JOIN memories m ON m.tenant_id = :tenant_id AND m.id = u.memory_id
+  -- The row as it was: what reaches the ceiling tonight has grown, and the new value no longer tells.
+  JOIN memory_state b ON b.tenant_id = :tenant_id AND b.memory_id = u.memory_id
   WHERE s.tenant_id = :tenant_id AND s.scope_path = :scope_path AND s.memory_id = u.memory_id
-  RETURNING s.memory_id, u.pieces, u.pieces > 0 AND m.retired_at IS NULL AND s.importance < :ceiling AS grew,
-            m.retired_at IS NOT NULL AS retired, s.importance
+  RETURNING s.memory_id, u.pieces, u.pieces > 0 AND m.retired_at IS NULL AND b.importance < :ceiling AS grew,
+            m.retired_at IS NOT NULL AS retired
 )
 SELECT (SELECT count(*) FROM evidence) AS pieces,
        (SELECT count(*) FROM consumed) AS consumed,
