@@ -16,21 +16,7 @@ from uuid import UUID
 from memory_core.database.scoped import ScopedConnection
 
 # The walk goes from each piece of evidence along its duplicates' winners; one fallen memory on the way is enough.
-_WITHDRAW = """
-WITH RECURSIVE gone(id) AS (
-  SELECT unnest(CAST(:ids AS uuid[]))
-  UNION
-  SELECT m.id FROM memories m JOIN gone g ON m.superseded_by = g.id
-  WHERE m.tenant_id = :tenant_id AND m.scope_path = ANY(:visible_paths) AND m.superseded_reason = 'duplicate'
-), affected AS MATERIALIZED (
-  SELECT b.belief_id, b.status, b.confidence
-  FROM harmonic_beliefs b
-  WHERE b.tenant_id = :tenant_id AND b.scope_path = :scope_path AND b.status IN ('held', 'contested')
-    AND (CAST(:everything AS boolean) OR b.belief_id = ANY(ARRAY(
-      SELECT e.belief_id FROM belief_evidence e
-      WHERE e.tenant_id = :tenant_id AND e.memory_id = ANY(ARRAY(SELECT id FROM gone))
-        AND e.role IN ('supports', 'contradicts'))))
-), evidence AS MATERIALIZED (
+EVIDENCE = """evidence AS MATERIALIZED (
   SELECT e.belief_id, e.memory_id, e.role
   FROM affected a JOIN belief_evidence e ON e.tenant_id = :tenant_id AND e.belief_id = a.belief_id
   WHERE e.role IN ('supports', 'contradicts')
@@ -45,7 +31,24 @@ WITH RECURSIVE gone(id) AS (
   FROM walk w LEFT JOIN memories m ON m.tenant_id = :tenant_id AND m.scope_path = ANY(:visible_paths) AND m.id = w.id
   WHERE m.id IS NULL OR m.retired_at IS NOT NULL OR m.superseded_reason <> 'duplicate'
      OR m.expires_at <= CAST(:at AS timestamptz)
-), judged AS (
+)"""
+"""SQL: the evidence of the beliefs in `affected`, and which of its memories have `fallen` by `:at`."""
+
+_WITHDRAW = f"""
+WITH RECURSIVE gone(id) AS (
+  SELECT unnest(CAST(:ids AS uuid[]))
+  UNION
+  SELECT m.id FROM memories m JOIN gone g ON m.superseded_by = g.id
+  WHERE m.tenant_id = :tenant_id AND m.scope_path = ANY(:visible_paths) AND m.superseded_reason = 'duplicate'
+), affected AS MATERIALIZED (
+  SELECT b.belief_id, b.status, b.confidence
+  FROM harmonic_beliefs b
+  WHERE b.tenant_id = :tenant_id AND b.scope_path = :scope_path AND b.status IN ('held', 'contested')
+    AND (CAST(:everything AS boolean) OR b.belief_id = ANY(ARRAY(
+      SELECT e.belief_id FROM belief_evidence e
+      WHERE e.tenant_id = :tenant_id AND e.memory_id = ANY(ARRAY(SELECT id FROM gone))
+        AND e.role IN ('supports', 'contradicts'))))
+), {EVIDENCE}, judged AS (
   SELECT a.belief_id,
          CASE a.status WHEN 'held' THEN count(*) FILTER (WHERE e.role = 'supports' AND f.memory_id IS NULL) = 0
                        ELSE count(f.memory_id) > 0 OR count(DISTINCT e.role) < 2 END AS stale,

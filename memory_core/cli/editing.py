@@ -147,7 +147,10 @@ def restore(
     as_json: options.Json = False,
     debug: options.Debug = False,
 ) -> int:
-    """Bring a retired memory back, or all that one run retired."""
+    """Bring a retired memory back, or all that one run retired; no later night retires it again by itself.
+
+    What of a run's memories cannot be brought back is said with its reason, and the exit code is then 3.
+    """
     asked_at = now()
     if (id is None) == (run is None):
         raise InvalidInput("Say either a memory's ID or --run ID.", hint="slowwave restore ID")
@@ -161,7 +164,9 @@ def restore(
         bound, located = await find(database, str(id), ["memory"], tenant, scope)
         return await editing.restore(database, bound, located.id, who=who, at=asked_at)
 
-    return _print(with_database(home, work, debug=debug), as_json=as_json)
+    document = with_database(home, work, debug=debug)
+    _print(document, as_json=as_json)
+    return ExitCode.PARTLY_DONE if document.get("left") else ExitCode.DONE
 
 
 def resolve(

@@ -22,7 +22,8 @@ from memory_core.layers.known import Known
 from memory_core.layers.own_rows import own_memory
 from memory_core.layers.records import NewMemory, clean_document
 from memory_core.layers.references import correct_memories, resolve_references
-from memory_core.layers.retiring import pin, restore, restore_run, retract, unpin
+from memory_core.layers.restoring import restore, restore_run
+from memory_core.layers.retiring import pin, retract, unpin
 from memory_core.layers.scopes import enter_scope
 from memory_core.layers.triples import edited_object
 from memory_core.layers.vectors import TextVectors, embed_texts, texts_to_embed

@@ -14,12 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from memory_core.beliefs.cascade import withdraw_support
 from memory_core.database.scoped import ScopedConnection
+from memory_core.layers.restoring import NOISE, PRUNE_ORPHANS
 from memory_core.runs.context import RunContext, Step
 from memory_core.runs.decisions import not_undone
 from memory_core.runs.guards import IDENTITY_CONDITION, check_guards, left_to_retire
 from memory_core.runs.outcome import SAMPLE_SIZE, StepOutcome
 
-NAME = "prune_orphans"
+NAME = PRUNE_ORPHANS
 WITHOUT_USE = "the scope has no evidence of use"
 WAITING = "waiting for a later night"
 
@@ -168,7 +169,7 @@ WITH low AS MATERIALIZED (
 ), retired AS (
   UPDATE memories m
   SET retired_at = :as_of, retired_by_run = :run_id,
-      retired_reason = format('noise: not used for %s days, importance %s, %s',
+      retired_reason = format('{NOISE}: not used for %s days, importance %s, %s',
         floor(extract(epoch FROM CAST(:as_of AS timestamptz) - j.since) / 86400),
         round(CAST(j.importance AS numeric), 1),
         CASE j.degree WHEN 0 THEN 'linked to nothing' WHEN 1 THEN 'linked to one memory'

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from memory_core.database.scoped import ScopedConnection
 from memory_core.layers.leaving import left
-from memory_core.layers.retiring import WORKING_EXPIRED, WORKING_EXPIRY
+from memory_core.layers.restoring import WORKING_EXPIRED, WORKING_EXPIRY
 from memory_core.runs.context import RunContext, Step
 from memory_core.runs.decisions import not_undone
 from memory_core.runs.guards import IDENTITY_CONDITION

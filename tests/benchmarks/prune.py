@@ -112,7 +112,7 @@ async def _two_years(database: Database, nights: int, ration: bool, phases_only:
         "refused_by_the_guards": len(refused),
         "first_refused_night": refused[0] if refused else None,
         **await _survival(database, scope, life),
-        "left_alone_on_the_last_night": skipped,
+        "left_alone_on_the_last_applied_night": skipped,
         **await _speed(database, scope, seconds, memories),
     }
 
