@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from memory_core.cli.output import day_and_time, plain, print_fields, print_table, say, short_ids
 from memory_core.cli.view_texts import Document, cut, evidence_lines
@@ -150,7 +151,17 @@ def imported(document: Document) -> None:
 
 def changed(document: Document) -> None:
     """What a writing command did."""
-    print_fields({name: value for name, value in document.items() if not isinstance(value, (dict, list)) or value})
+    print_fields({name: _in_words(value) for name, value in document.items()})
+
+
+def _in_words(value: Any) -> Any:
+    """A list or a document in one line; empty where there is nothing in it, so that it is left out."""
+    match value:
+        case dict():
+            return ", ".join(f"{name}: {each}" for name, each in value.items())
+        case list():
+            return "; ".join(str(_in_words(each)) for each in value)
+    return value
 
 
 def _status(row: Document) -> str:
