@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import RowMapping
@@ -20,46 +21,70 @@ _LONGEST_PREFIX = 40
 _NUMBERS = "^[0-9 _-]*$"
 _LEFT_OUT = [*(prefix.rstrip(":") for prefix in IDENTITY_PREFIXES), "META"]
 
-PARAMETERS: dict[str, Any] = {
-    "not_in_prefix": _NOT_IN_PREFIX,
-    "longest": _LONGEST_PREFIX,
-    "numbers": _NUMBERS,
-    "left_out": _LEFT_OUT,
-}
-"""What `MEMBERS` needs beside the scope."""
 
-MEMBERS = """
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """A way to group memories.
+
+    Attributes:
+        kind: the beginning of a summary's derived key, before its colon.
+        members: SQL of a common table expression `members` (id, content_hash, observed_at, key).
+        parameters: what it needs beside the scope.
+        names: what a group is called, by its key; where it is not there, the key itself.
+    """
+
+    kind: str
+    members: str
+    parameters: Mapping[str, Any]
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def name(self, key: str) -> str:
+        """What the group is called."""
+        return self.names.get(key, key)
+
+
+HAS_PREFIX = """(strpos(m.label, ':') BETWEEN 2 AND CAST(:longest AS integer) + 1
+      AND substr(m.label, strpos(m.label, ':') + 1, 1) ~ '\\s'
+      AND translate(split_part(m.label, ':', 1), CAST(:not_in_prefix AS text), '') = split_part(m.label, ':', 1))"""
+"""SQL condition: the label of the memory `m` has a prefix."""
+
+PREFIX_PARAMETERS: Mapping[str, Any] = {"not_in_prefix": _NOT_IN_PREFIX, "longest": _LONGEST_PREFIX}
+
+_MEMBERS = f"""
 members AS (
   SELECT * FROM (
     SELECT m.id, m.content_hash, m.observed_at,
            upper(regexp_replace(btrim(split_part(m.label, ':', 1)), '\\s+', ' ', 'g')) AS key
     FROM memories m
     WHERE m.tenant_id = :tenant_id AND m.scope_path = :scope_path AND m.layer = 'semantic' AND m.derived_key IS NULL
-      AND strpos(m.label, ':') BETWEEN 2 AND CAST(:longest AS integer) + 1
-      AND substr(m.label, strpos(m.label, ':') + 1, 1) ~ '\\s'
-      AND translate(split_part(m.label, ':', 1), CAST(:not_in_prefix AS text), '') = split_part(m.label, ':', 1)
+      AND {HAS_PREFIX}
       AND m.recorded_at <= :as_of AND m.retired_at IS NULL AND m.superseded_reason IS NULL
       AND (m.expires_at IS NULL OR m.expires_at > :as_of)
     OFFSET 0 -- so that the key is made once a row
   ) AS labelled
   WHERE key !~ CAST(:numbers AS text) AND key <> ALL (CAST(:left_out AS text[]))
 )"""
-"""SQL: the scope's current memories with a prefix, and the prefix as the group's key."""
+
+PREFIXES = Grouping("meta", _MEMBERS, {**PREFIX_PARAMETERS, "numbers": _NUMBERS, "left_out": _LEFT_OUT})
+"""The scope's current memories with a prefix, and the prefix as the group's key."""
+
 
 # One hash a group, so that a quiet night costs one look. A summary that a person retired stays away like one that
 # was undone.
-_COMPARE = f"""
-WITH {MEMBERS}, groups AS (
+def _compare(grouping: Grouping) -> str:
+    key = f"'{grouping.kind}:' || c.key"
+    return f"""
+WITH {grouping.members}, groups AS (
   SELECT key, count(*) AS member_count, max(observed_at) AS observed_at,
          encode(sha256(convert_to(string_agg(id::text || ' ' || content_hash, ',' ORDER BY id), 'UTF8')), 'hex')
            AS members_hash
   FROM members GROUP BY key
 ), derived AS MATERIALIZED (
-  SELECT m.id, substr(m.derived_key, 6) AS key, m.properties ->> 'members_hash' AS members_hash,
+  SELECT m.id, substr(m.derived_key, {len(grouping.kind) + 2}) AS key, m.properties ->> 'members_hash' AS members_hash,
          m.retired_at IS NULL AS in_use, m.retired_by_run
   FROM memories m
   WHERE m.tenant_id = :tenant_id AND m.scope_path = :scope_path AND m.derived_key IS NOT NULL
-    AND starts_with(m.derived_key, 'meta:')
+    AND starts_with(m.derived_key, '{grouping.kind}:')
 ), compared AS (
   SELECT coalesce(g.key, u.key) AS key, coalesce(g.member_count, 0) AS member_count, g.observed_at, g.members_hash,
          u.id AS former_id, u.members_hash AS former_hash,
@@ -71,8 +96,8 @@ WITH {MEMBERS}, groups AS (
   FROM groups g FULL JOIN (SELECT * FROM derived WHERE in_use) AS u ON u.key = g.key
 ), judged AS MATERIALIZED (
   SELECT c.*, CASE
-    WHEN action = 'retire' THEN NOT {not_undone("meta_nodes", "'meta:' || c.key", "'retired ' || c.former_hash")}
-    WHEN action IN ('create', 'refresh') THEN NOT {not_undone("meta_nodes", "'meta:' || c.key", "c.members_hash")}
+    WHEN action = 'retire' THEN NOT {not_undone("meta_nodes", key, "'retired ' || c.former_hash")}
+    WHEN action IN ('create', 'refresh') THEN NOT {not_undone("meta_nodes", key, "c.members_hash")}
       OR (c.key, c.members_hash) IN (SELECT key, members_hash FROM derived WHERE NOT in_use AND retired_by_run IS NULL)
     ELSE false END AS taken_back
   FROM compared c
@@ -91,7 +116,7 @@ ORDER BY j.key
 
 
 async def compare_groups(
-    connection: ScopedConnection, *, smallest: int, reconsider: bool
+    connection: ScopedConnection, grouping: Grouping, *, smallest: int, reconsider: bool
 ) -> tuple[RowMapping, Sequence[RowMapping]]:
     """Compare the groups with the summaries in use.
 
@@ -102,5 +127,5 @@ async def compare_groups(
         counts (candidates, small, unchanged, taken_back), and one row a summary to make, refresh or retire: key, action
         (`create`, `refresh`, `retire`), member_count, observed_at (of the latest member), members_hash, former_id.
     """
-    rows = await connection.rows(_COMPARE, **PARAMETERS, smallest=smallest, reconsider=reconsider)
+    rows = await connection.rows(_compare(grouping), **grouping.parameters, smallest=smallest, reconsider=reconsider)
     return rows[0], [row for row in rows if row["key"] is not None]

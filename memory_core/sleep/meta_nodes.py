@@ -1,4 +1,4 @@
-"""Phase 4, meta-nodes: one summary for each group of memories that share a label prefix ("PREFIX: detail").
+"""Phase 4, meta-nodes: one summary for each group of memories that share a label prefix ("PREFIX: detail"), or a topic.
 
 A summary quotes the most central members; no model's text enters the memories. It is never overwritten: where the
 members changed, the old row is retired and a new one made, and where they came back, the former row is revived. A
@@ -7,7 +7,9 @@ unique key over rows in use holds it to one a group, whatever runs at once.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -16,8 +18,9 @@ from sqlalchemy import RowMapping
 from memory_core.database.scoped import ScopedConnection
 from memory_core.runs.context import RunContext, Step
 from memory_core.runs.outcome import SAMPLE_SIZE, StepOutcome
-from memory_core.sleep.meta_groups import compare_groups
+from memory_core.sleep.meta_groups import PREFIXES, Grouping, compare_groups
 from memory_core.sleep.meta_rows import MetaNodesSettings, make_meta_nodes
+from memory_core.sleep.topics import group_by_topic
 
 NAME = "meta_nodes"
 GONE = "its members are gone"
@@ -44,7 +47,7 @@ SELECT 'meta_nodes' AS phase,
        jsonb_build_array(m.derived_key, m.properties ->> 'members_hash') AS members
 FROM memories m
 WHERE m.tenant_id = :tenant_id AND m.scope_path = :scope_path AND m.created_by_run = CAST(:id AS uuid)
-  AND starts_with(m.derived_key, 'meta:')
+  AND m.source = '{NAME}'
 UNION ALL
 SELECT 'meta_nodes',
        slowwave.decision_key('meta_nodes', m.derived_key,
@@ -61,7 +64,18 @@ WHERE c.tenant_id = :tenant_id AND c.scope_path = :scope_path AND c.run_id = CAS
 async def meta_nodes(connection: ScopedConnection, context: RunContext, _: object = None) -> StepOutcome:
     """Make, refresh and retire the summaries of the scope's groups."""
     settings = context.section(NAME, MetaNodesSettings)
-    counts, work = await compare_groups(connection, smallest=settings.smallest, reconsider=context.reconsider)
+    outcome = await _summarise_groups(connection, context, settings, PREFIXES)
+    if settings.topics:
+        grouping, skipped = await group_by_topic(connection, settings, context.embedding.model)
+        of_topics = await _summarise_groups(connection, context, settings, grouping)
+        outcome = _both(outcome, replace(of_topics, skipped={**of_topics.skipped, **skipped}))
+    return outcome
+
+
+async def _summarise_groups(
+    connection: ScopedConnection, context: RunContext, settings: MetaNodesSettings, grouping: Grouping
+) -> StepOutcome:
+    counts, work = await compare_groups(connection, grouping, smallest=settings.smallest, reconsider=context.reconsider)
     given_up = [row for row in work if row["action"] != "create"]
     if given_up:
         await connection.execute(
@@ -71,13 +85,13 @@ async def meta_nodes(connection: ScopedConnection, context: RunContext, _: objec
         )
     wanted = {row["key"]: row for row in work if row["action"] != "retire"}
     # The same members make the same row, so what came back is revived rather than made again.
-    ids = {key: connection.scope.derived_id("meta", key, row["members_hash"]) for key, row in wanted.items()}
+    ids = {key: connection.scope.derived_id(grouping.kind, key, row["members_hash"]) for key, row in wanted.items()}
     revived = set()
     if ids:
         revived = set((await connection.execute(_REVIVE, ids=list(ids.values()))).scalars())
     shown: list[dict[str, Any]] = []
     new = [row for key, row in wanted.items() if ids[key] not in revived]
-    async for node in make_meta_nodes(connection, settings, new, ids, model=context.embedding.model):
+    async for node in make_meta_nodes(connection, settings, grouping, new, ids, model=context.embedding.model):
         if len(shown) < SHOWN:
             shown.append({"memory_id": node["id"], "label": node["label"], "content": node["content"]})
     return _outcome(counts, work, ids, revived, settings, shown)
@@ -114,6 +128,20 @@ def _outcome(
         else "no memory has a label with a prefix (PREFIX: detail)"
         if not counts["candidates"]
         else "no group of enough members changed",
+    )
+
+
+def _both(first: StepOutcome, second: StepOutcome) -> StepOutcome:
+    """Two groupings as one outcome."""
+    shown = [*first.details.get("summaries", ()), *second.details.get("summaries", ())][:SHOWN]
+    return StepOutcome(
+        candidates=first.candidates + second.candidates,
+        changed=first.changed + second.changed,
+        skipped=dict(Counter(first.skipped) + Counter(second.skipped)),
+        sample=(*first.sample, *second.sample)[:SAMPLE_SIZE],
+        counts={name: count + second.counts[name] for name, count in first.counts.items()},
+        details={"summaries": shown} if shown else {},
+        reason="" if first.changed or second.changed else "no group of enough members changed",
     )
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import RowMapping
 
 from memory_core.database.scoped import ScopedConnection
 from memory_core.layers.identity import content_hash
-from memory_core.sleep.meta_groups import MEMBERS, PARAMETERS
+from memory_core.sleep.meta_groups import Grouping
 from memory_core.sleep.streaming import pages
 from memory_core.sleep.summaries import summarise
 
@@ -22,8 +22,8 @@ EDGES_A_WRITE = 5_000
 
 # The most central member is the nearest to the mean vector; without vectors, the most important and newest. The mean
 # is taken in a fixed order and the distance rounded, so that a preview and its run choose alike.
-_RANK = f"""
-WITH {MEMBERS}, chosen AS MATERIALIZED (
+_RANK = """
+WITH {members}, chosen AS MATERIALIZED (
   SELECT * FROM members WHERE key = ANY (CAST(:keys AS text[]))
 ), vectors AS MATERIALIZED (
   SELECT c.key, c.id, e.embedding
@@ -88,6 +88,15 @@ class MetaNodesSettings(BaseModel):
     linked: int = Field(
         default=10, ge=1, le=100_000, description="Members a summary is linked to, at most; the most central."
     )
+    topics: bool = Field(
+        default=False, description="Group memories without a prefix by what they are about, and summarise those too."
+    )
+    topic_similarity: float = Field(
+        default=0.3, gt=0, lt=1, description="Mean cosine between members from which on they are one topic."
+    )
+    topic_most: int = Field(
+        default=5_000, ge=10, le=50_000, description="Memories grouped by topic, at most; the most important."
+    )
 
 
 @dataclass(slots=True)
@@ -99,6 +108,7 @@ class _Batch:
 async def make_meta_nodes(
     connection: ScopedConnection,
     settings: MetaNodesSettings,
+    grouping: Grouping,
     groups: Sequence[RowMapping],
     ids: Mapping[str, UUID],
     *,
@@ -107,11 +117,12 @@ async def make_meta_nodes(
     """Write one row with its links for each group; yields the rows as they are written.
 
     Args:
+        grouping: what made the groups.
         groups: rows of `compare_groups`.
         ids: the new rows' ids by group key.
         model: the embedding model whose vectors say which members are central.
     """
-    async for batch in _batches(connection, settings, groups, ids, model):
+    async for batch in _batches(connection, settings, grouping, groups, ids, model):
         await connection.execute(_INSERT, nodes=json.dumps(batch.nodes), importance=settings.importance)
         await connection.execute(
             _LINK,
@@ -129,6 +140,7 @@ async def make_meta_nodes(
 async def _batches(
     connection: ScopedConnection,
     settings: MetaNodesSettings,
+    grouping: Grouping,
     groups: Sequence[RowMapping],
     ids: Mapping[str, UUID],
     model: str,
@@ -140,9 +152,9 @@ async def _batches(
     batch, members, key = _Batch(), list[RowMapping](), None
     async for page in pages(
         connection,
-        _RANK,
+        _RANK.format(members=grouping.members),
         page_size=EDGES_A_WRITE,
-        **PARAMETERS,
+        **grouping.parameters,
         keys=list(by_key),
         model=model,
         quoted=settings.quoted,
@@ -150,19 +162,20 @@ async def _batches(
     ):
         for row in page:
             if row["key"] != key:
-                _add(batch, by_key, ids, key, members, settings)
+                _add(batch, grouping, by_key, ids, key, members, settings)
                 key, members = row["key"], []
                 if len(batch.edges) >= EDGES_A_WRITE:
                     yield batch
                     batch = _Batch()
             members.append(row)
-    _add(batch, by_key, ids, key, members, settings)
+    _add(batch, grouping, by_key, ids, key, members, settings)
     if batch.nodes:
         yield batch
 
 
 def _add(
     batch: _Batch,
+    grouping: Grouping,
     by_key: dict[str, RowMapping],
     ids: Mapping[str, UUID],
     key: str | None,
@@ -172,10 +185,10 @@ def _add(
     if key is None:
         return
     group = by_key[key]
-    label = f"META: {key}"
+    label = f"META: {grouping.name(key)}"
     quoted = [member for member in members if member["content"] is not None]
     summary = summarise(
-        key,
+        grouping.name(key),
         group["member_count"],
         [member["content"] for member in quoted],
         length=settings.length,
@@ -194,7 +207,7 @@ def _add(
             },
             "observed_at": group["observed_at"].isoformat(),
             "content_hash": content_hash("semantic", label, summary.content, None, None, None),
-            "derived_key": f"meta:{key}",
+            "derived_key": f"{grouping.kind}:{key}",
         }
     )
     batch.edges += [(ids[key], member["id"]) for member in members]

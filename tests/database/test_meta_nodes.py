@@ -158,7 +158,7 @@ async def test_a_summary_follows_its_members(database: Database, scope: TenantSc
     _, grown = await sleep_once(database, scope, NIGHT + timedelta(days=1))
     assert grown.counts["meta_nodes_refreshed"] == 1
     (second,) = await metas(database, scope)
-    assert (second["properties"]["member_count"], len(second["targets"])) == (60, 20)
+    assert (second["properties"]["member_count"], len(second["targets"])) == (60, 10)
     (former,) = await metas(database, scope, retired=True)
     assert (former["id"], former["content"], former["retired_reason"]) == (first["id"], first["content"], "refreshed")
 
@@ -366,7 +366,7 @@ async def test_statements_do_not_follow_the_memories(database: Database, scope: 
         assert outcome.counts["meta_nodes_created"] == groups
         counted.append(len(statements))
     assert counted[0] == counted[1]
-    assert all(len(meta["targets"]) == 20 for meta in await metas(database, scope))
+    assert all(len(meta["targets"]) == 10 for meta in await metas(database, scope))
     await add_group(database, scope, "LARGE", 5)
     await sleep_once(database, scope, NIGHT + timedelta(days=3), settings={"meta_nodes": {"linked": 2, "quoted": 1}})
     large = next(meta for meta in await metas(database, scope) if meta["label"] == "META: LARGE")
