@@ -228,27 +228,27 @@ def test_a_person_brings_back_what_a_night_retired(slowwave: Shell) -> None:
     old = {"observed_at": "2026-01-10T10:00:00Z", "importance": 2}
     lines: list[dict[str, Any]] = [{**old, "content": f"Trifle {n}", "external_id": f"t-{n}"} for n in range(3)]
     read = [{"kind": "recall", "at": "2026-02-28T10:00:00Z"}]
-    lines.append({"content": "Cy plays chess", "external_id": "chess", "importance": 9, "accesses": read})
-    slowwave.ok("import", "-", "--tenant", "cy", stdin="\n".join(map(json.dumps, lines)))
-    slowwave.ok("sleep", "--tenant", "cy", "--as-of", NIGHT)
-    night = slowwave.ok("sleep", "--tenant", "cy", "--as-of", "2026-03-10T03:00:00Z")
+    lines.append({"content": "Dee plays chess", "external_id": "chess", "importance": 9, "accesses": read})
+    slowwave.ok("import", "-", "--tenant", "dee", stdin="\n".join(map(json.dumps, lines)))
+    slowwave.ok("sleep", "--tenant", "dee", "--as-of", NIGHT)
+    night = slowwave.ok("sleep", "--tenant", "dee", "--as-of", "2026-03-10T03:00:00Z")
     assert night["sleep"]["nodes_pruned"] == 3
 
     def current() -> set[str]:
-        return {row["external_id"] for row in slowwave.ok("memories", "-t", "cy")["memories"]}
+        return {row["external_id"] for row in slowwave.ok("memories", "-t", "dee")["memories"]}
 
     assert current() == {"chess"}
-    assert slowwave.ok("restore", "t-0", "--tenant", "cy")["status"] == "current"
+    assert slowwave.ok("restore", "t-0", "--tenant", "dee")["status"] == "current"
     assert current() == {"chess", "t-0"}
-    assert "not retired" in slowwave.refused("restore", "t-0", "--tenant", "cy", code=2)["message"]
-    assert "no memory" in slowwave.refused("restore", "t-9", "--tenant", "cy", code=2)["message"]
-    assert "no run" in slowwave.refused("restore", "--run", uuid.uuid4(), "--tenant", "cy", code=2)["message"]
-    slowwave.ok("retract", "t-0", "--tenant", "cy", "--reason", "wrong")
+    assert "not retired" in slowwave.refused("restore", "t-0", "--tenant", "dee", code=2)["message"]
+    assert "no memory" in slowwave.refused("restore", "t-9", "--tenant", "dee", code=2)["message"]
+    assert "no run" in slowwave.refused("restore", "--run", uuid.uuid4(), "--tenant", "dee", code=2)["message"]
+    slowwave.ok("retract", "t-0", "--tenant", "dee", "--reason", "wrong")
     partly = slowwave("restore", "--run", night["run_id"], "--json")
     assert (partly.code, partly.document["status"]) == (3, "partly restored")
     assert partly.document["not_restored"] == {"retired again since, for another reason": 1}
     assert current() == {"chess", "t-1", "t-2"}
-    slowwave.ok("sleep", "--tenant", "cy", "--as-of", "2026-05-01T03:00:00Z")
+    slowwave.ok("sleep", "--tenant", "dee", "--as-of", "2026-05-01T03:00:00Z")
     assert current() == {"chess", "t-1", "t-2"}
     told = slowwave("restore", "--run", night["run_id"])
     assert told.code == 3
