@@ -73,6 +73,12 @@ async def duplicate_merge(runs: Runs) -> State[Any]:
     return await advance_step("duplicate_merge", runs)
 
 
+@task(**options("episodic_summaries", TAG))
+async def episodic_summaries(runs: Runs) -> State[Any]:
+    """Off unless switched on: where episodes pile up, the oldest get a summary beside them."""
+    return await advance_step("episodic_summaries", runs)
+
+
 SLEEP_TASKS: tuple[Task[..., Any], ...] = (
     strengthen,
     decay,
@@ -83,5 +89,6 @@ SLEEP_TASKS: tuple[Task[..., Any], ...] = (
     prune_orphans,
     duplicate_merge,
     meta_nodes,
+    episodic_summaries,
     soul_corrections,
 )

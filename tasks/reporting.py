@@ -34,6 +34,7 @@ PURPOSES = {
     "prune_orphans": "Stale, unimportant, unlinked memories are retired; nothing is deleted.",
     "duplicate_merge": "Facts in the same words become one, where that is switched on.",
     "meta_nodes": "Groups of three and more memories with one label prefix have a summary.",
+    "episodic_summaries": "Old episodes are summed up beside them, where that is switched on.",
     "soul_corrections": "What a person corrected is applied to the SOUL profile.",
     "embed": "Memories without a vector get one.",
     "collect": "What waits to be harmonised, oldest first.",

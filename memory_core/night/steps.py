@@ -9,6 +9,7 @@ from memory_core.runs.context import RunContext, Step
 from memory_core.shmr.embed import STEP as EMBED
 from memory_core.shmr.steps import SHMR_STEPS
 from memory_core.sleep.duplicate_merge import STEP as DUPLICATE_MERGE
+from memory_core.sleep.episodic_summaries import STEP as EPISODIC_SUMMARIES
 from memory_core.sleep.meta_nodes import STEP as META_NODES
 from memory_core.sleep.phases import SLEEP_STEPS
 
@@ -17,13 +18,14 @@ KINDS = ("sleep", "harmonize", "nightly")
 EMBED_SUMMARIES = replace(EMBED, name="embed_summaries")
 
 EVERY_STEP: tuple[Step, ...] = (
-    *(step for step in SLEEP_STEPS if step not in (DUPLICATE_MERGE, META_NODES)),
+    *(step for step in SLEEP_STEPS if step not in (DUPLICATE_MERGE, META_NODES, EPISODIC_SUMMARIES)),
     EMBED,
     # After the vectors are made, before SHMR has to look at each copy.
     DUPLICATE_MERGE,
     *(step for step in SHMR_STEPS if step is not EMBED),
     # After SHMR: a summary made before it would quote what it then replaces, and a second run would make it anew.
     META_NODES,
+    EPISODIC_SUMMARIES,
     EMBED_SUMMARIES,
 )
 

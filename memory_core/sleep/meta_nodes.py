@@ -93,7 +93,7 @@ async def _summarise_groups(
     new = [row for key, row in wanted.items() if ids[key] not in revived]
     async for node in make_meta_nodes(connection, settings, grouping, new, ids, model=context.embedding.model):
         if len(shown) < SHOWN:
-            shown.append({"memory_id": node["id"], "label": node["label"], "content": node["content"]})
+            shown.append({"memory_id": str(node.id), "label": node.label, "content": node.content})
     return _outcome(counts, work, ids, revived, settings, shown)
 
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import RowMapping
 
 from memory_core.database.scoped import ScopedConnection
-from memory_core.layers.identity import content_hash
 from memory_core.sleep.meta_groups import Grouping
 from memory_core.sleep.streaming import pages
 from memory_core.sleep.summaries import summarise
+from memory_core.sleep.summary_rows import NewSummary, write_summaries
 
 EDGES_A_WRITE = 5_000
 """Edges that one statement writes, but for the last group's own."""
@@ -47,33 +44,6 @@ LEFT JOIN memories m ON r.rank <= :quoted AND m.tenant_id = :tenant_id AND m.sco
 WHERE r.rank <= :linked ORDER BY r.key, r.rank
 """
 
-_INSERT = """
-WITH made AS (
-  INSERT INTO memories (tenant_id, id, scope_path, layer, label, content, properties, observed_at, recorded_at,
-                        last_activity_at, source, content_hash, derived_key, created_by_run)
-  SELECT CAST(:tenant_id AS text), r.id, CAST(:scope_path AS text), 'semantic', r.label, r.content, r.properties,
-         r.observed_at, CAST(:as_of AS timestamptz), CAST(:as_of AS timestamptz), 'meta_nodes', r.content_hash,
-         r.derived_key, CAST(:run_id AS uuid)
-  FROM jsonb_to_recordset(CAST(:nodes AS jsonb)) AS r (id uuid, label text, content text, properties jsonb,
-       observed_at timestamptz, content_hash text, derived_key text)
-  -- Another run's row, which this snapshot does not see, is so a conflict that is tried again, not a failure.
-  ON CONFLICT DO NOTHING
-  RETURNING id
-)
-INSERT INTO memory_state (tenant_id, scope_path, memory_id, importance, first_night, created_by_run)
-SELECT CAST(:tenant_id AS text), CAST(:scope_path AS text), id, CAST(:importance AS double precision),
-       CAST(:as_of AS timestamptz), CAST(:run_id AS uuid)
-FROM made
-"""
-
-_LINK = """
-INSERT INTO memory_edges (tenant_id, id, scope_path, source_id, target_id, relationship, kind, last_evidence_at,
-                          recorded_at, created_by_run)
-SELECT CAST(:tenant_id AS text), e.id, CAST(:scope_path AS text), e.source, e.target, 'CLUSTERS', 'clusters',
-       CAST(:as_of AS timestamptz), CAST(:as_of AS timestamptz), CAST(:run_id AS uuid)
-FROM unnest(CAST(:ids AS uuid[]), CAST(:sources AS uuid[]), CAST(:targets AS uuid[])) AS e (id, source, target)
-"""
-
 
 class MetaNodesSettings(BaseModel):
     """Section `meta_nodes`."""
@@ -99,12 +69,6 @@ class MetaNodesSettings(BaseModel):
     )
 
 
-@dataclass(slots=True)
-class _Batch:
-    nodes: list[dict[str, Any]] = field(default_factory=list)
-    edges: list[tuple[UUID, UUID]] = field(default_factory=list)
-
-
 async def make_meta_nodes(
     connection: ScopedConnection,
     settings: MetaNodesSettings,
@@ -113,7 +77,7 @@ async def make_meta_nodes(
     ids: Mapping[str, UUID],
     *,
     model: str,
-) -> AsyncIterator[dict[str, Any]]:
+) -> AsyncIterator[NewSummary]:
     """Write one row with its links for each group; yields the rows as they are written.
 
     Args:
@@ -123,18 +87,9 @@ async def make_meta_nodes(
         model: the embedding model whose vectors say which members are central.
     """
     async for batch in _batches(connection, settings, grouping, groups, ids, model):
-        await connection.execute(_INSERT, nodes=json.dumps(batch.nodes), importance=settings.importance)
-        await connection.execute(
-            _LINK,
-            ids=[
-                connection.scope.derived_id("edge", str(source), str(target), "CLUSTERS")
-                for source, target in batch.edges
-            ],
-            sources=[source for source, _ in batch.edges],
-            targets=[target for _, target in batch.edges],
-        )
-        for node in batch.nodes:
-            yield node
+        await write_summaries(connection, batch, source="meta_nodes", importance=settings.importance)
+        for summary in batch:
+            yield summary
 
 
 async def _batches(
@@ -144,12 +99,12 @@ async def _batches(
     groups: Sequence[RowMapping],
     ids: Mapping[str, UUID],
     model: str,
-) -> AsyncIterator[_Batch]:
+) -> AsyncIterator[list[NewSummary]]:
     """The new rows and their links, a bounded number at a time."""
     if not groups:
         return
     by_key = {row["key"]: row for row in groups}
-    batch, members, key = _Batch(), list[RowMapping](), None
+    batch, links, members, key = list[NewSummary](), 0, list[RowMapping](), None
     async for page in pages(
         connection,
         _RANK.format(members=grouping.members),
@@ -162,52 +117,43 @@ async def _batches(
     ):
         for row in page:
             if row["key"] != key:
-                _add(batch, grouping, by_key, ids, key, members, settings)
+                if key is not None:
+                    batch.append(_summary(settings, grouping, by_key[key], ids[key], members))
+                    links += len(members)
                 key, members = row["key"], []
-                if len(batch.edges) >= EDGES_A_WRITE:
+                if links >= EDGES_A_WRITE:
                     yield batch
-                    batch = _Batch()
+                    batch, links = [], 0
             members.append(row)
-    _add(batch, grouping, by_key, ids, key, members, settings)
-    if batch.nodes:
+    if key is not None:
+        batch.append(_summary(settings, grouping, by_key[key], ids[key], members))
         yield batch
 
 
-def _add(
-    batch: _Batch,
-    grouping: Grouping,
-    by_key: dict[str, RowMapping],
-    ids: Mapping[str, UUID],
-    key: str | None,
-    members: Sequence[RowMapping],
-    settings: MetaNodesSettings,
-) -> None:
-    if key is None:
-        return
-    group = by_key[key]
-    label = f"META: {grouping.name(key)}"
+def _summary(
+    settings: MetaNodesSettings, grouping: Grouping, group: RowMapping, memory_id: UUID, members: Sequence[RowMapping]
+) -> NewSummary:
+    name = grouping.name(group["key"])
     quoted = [member for member in members if member["content"] is not None]
     summary = summarise(
-        grouping.name(key),
+        name,
         group["member_count"],
         [member["content"] for member in quoted],
         length=settings.length,
         quote_length=settings.quote_length,
     )
-    batch.nodes.append(
-        {
-            "id": str(ids[key]),
-            "label": label,
-            "content": summary.content,
-            "properties": {
-                "type": "meta_node",
-                "member_count": group["member_count"],
-                "members_hash": group["members_hash"],
-                "cited": [str(quoted[position]["id"]) for position in summary.cited],
-            },
-            "observed_at": group["observed_at"].isoformat(),
-            "content_hash": content_hash("semantic", label, summary.content, None, None, None),
-            "derived_key": f"{grouping.kind}:{key}",
-        }
+    return NewSummary(
+        id=memory_id,
+        layer="semantic",
+        label=f"META: {name}",
+        content=summary.content,
+        properties={
+            "type": "meta_node",
+            "member_count": group["member_count"],
+            "members_hash": group["members_hash"],
+            "cited": [str(quoted[position]["id"]) for position in summary.cited],
+        },
+        observed_at=group["observed_at"],
+        derived_key=f"{grouping.kind}:{group['key']}",
+        members=tuple(member["id"] for member in members),
     )
-    batch.edges += [(ids[key], member["id"]) for member in members]

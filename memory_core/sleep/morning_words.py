@@ -21,6 +21,7 @@ PHASES = {
     "prune_orphans": "Retire",
     "duplicate_merge": "Merge duplicates",
     "meta_nodes": "Summarise",
+    "episodic_summaries": "Sum up episodes",
     "soul_corrections": "Correct the profile",
     "embed": "Compute vectors",
     "collect": "Collect",

@@ -6,6 +6,7 @@ from memory_core.runs.context import Step
 from memory_core.sleep.cooccurrence import STEP as COOCCURRENCE
 from memory_core.sleep.decay import STEP as DECAY
 from memory_core.sleep.duplicate_merge import STEP as DUPLICATE_MERGE
+from memory_core.sleep.episodic_summaries import STEP as EPISODIC_SUMMARIES
 from memory_core.sleep.meta_nodes import STEP as META_NODES
 from memory_core.sleep.pending_edges import STEP as PENDING_EDGES
 from memory_core.sleep.prune_orphans import STEP as PRUNE_ORPHANS
@@ -24,5 +25,6 @@ SLEEP_STEPS: tuple[Step, ...] = (
     PRUNE_ORPHANS,
     DUPLICATE_MERGE,
     META_NODES,
+    EPISODIC_SUMMARIES,
     SOUL_CORRECTIONS,
 )
