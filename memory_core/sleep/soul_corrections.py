@@ -19,7 +19,7 @@ from memory_core.runs.context import RunContext, Step
 from memory_core.runs.decisions import not_undone
 from memory_core.runs.outcome import SAMPLE_SIZE, StepOutcome
 from memory_core.sleep.soul_plan import Correction, FieldValue, Plan, plan_corrections
-from memory_core.sleep.soul_schema import schema_of
+from memory_core.sleep.soul_schema import field_name, schema_of
 
 NAME = "soul_corrections"
 SOURCE = "user-correction"
@@ -28,7 +28,7 @@ SHOWN = 50
 
 # A correction whose memory the user took back before the night no longer holds; one that a phase retired does.
 _WAITING = f"""
-SELECT c.id, c.memory_id, c.who, c.at, c.what,
+SELECT c.id, c.memory_id, c.who, c.at, CAST(c.what AS text) AS what,
        CASE WHEN m.retired_at <= :as_of AND m.retired_by_run IS NULL
             THEN 'the memory that says it was taken back: ' || m.retired_reason ELSE '' END AS withdrawn,
        NOT {not_undone(NAME, "c.id::text")} AS taken_back
@@ -84,11 +84,11 @@ async def soul_corrections(connection: ScopedConnection, context: RunContext, _:
     The run's parameter `soul_schema`, where it is given, stands for the stored schema.
 
     Raises:
-        InvalidInput: the run's `soul_schema` names an unknown type.
+        InvalidInput: the run's `soul_schema` is no mapping of names to known types.
     """
     waiting = await connection.rows(_WAITING, reconsider=context.reconsider)
     corrections = [
-        Correction(row["id"], row["memory_id"], row["who"], row["at"], row["what"], row["withdrawn"])
+        Correction(row["id"], row["memory_id"], row["who"], row["at"], _read(row["what"]), row["withdrawn"])
         for row in waiting
         if not row["taken_back"]
     ]
@@ -114,11 +114,20 @@ async def soul_corrections(connection: ScopedConnection, context: RunContext, _:
     return _outcome(waiting, plan, profile)
 
 
+def _read(what: str) -> dict[str, Any]:
+    """A correction's document; empty, so that it is rejected, where Postgres can hold what Python cannot read."""
+    try:
+        found: dict[str, Any] = json.loads(what)
+    except (ValueError, RecursionError):  # a number of thousands of digits; lists thousands deep
+        return {}
+    return found
+
+
 async def _schema(connection: ScopedConnection, context: RunContext) -> dict[str, str] | None:
     asked = context.run.parameters.get("soul_schema")
     if asked is not None:
         return schema_of(asked)
-    return {row["field"]: row["type"] for row in await connection.rows(_SCHEMA)} or None
+    return {field_name(row["field"]): row["type"] for row in await connection.rows(_SCHEMA)} or None
 
 
 def _json_fields(plan: Plan) -> str:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from memory_core.sleep.soul_schema import LONGEST_FIELD, Refused, coerced, type_of
+from memory_core.sleep.soul_schema import LONGEST_FIELD, Refused, coerced, field_name, type_of
 
 APPLIED = "applied"
 UNCHANGED = "applied; it already had this value"
@@ -20,7 +20,8 @@ class Correction:
     """One waiting correction.
 
     Attributes:
-        what: `{"fields": {name: value}}` for the profile, `{"content": …}` for the memory itself, or both.
+        what: `{"fields": {name: value}}` for the profile, `{"content": …}` for the memory itself, or both; empty where
+            it cannot be read.
         withdrawn: why its memory no longer says it; empty where it does.
     """
 
@@ -86,7 +87,8 @@ def plan_corrections(
         reasons: dict[str, str] = {}
         applied = rejected = 0
         for name, outcome, done in _parts(correction, now, schema, plan):
-            reasons[name] = outcome
+            # A field may be called as a part of the correction is.
+            reasons[name] = f"{reasons[name]}; {outcome}" if name in reasons else outcome
             applied += done
             rejected += not done
         plan.rejected_fields += rejected
@@ -113,9 +115,8 @@ def _parts(
     elif fields is not None and not isinstance(fields, Mapping):
         yield "correction", "its fields are not names with values", False
     for given, value in fields.items() if isinstance(fields, Mapping) else ():
-        name = given.strip()
         try:
-            yield given, _set(correction, name, value, now, schema, plan), True
+            yield given, _set(correction, field_name(given), value, now, schema, plan), True
         except Refused as refusal:
             yield given, str(refusal), False
 
@@ -130,10 +131,10 @@ def _set(
 ) -> str:
     if correction.withdrawn:
         raise Refused(correction.withdrawn)
-    if not name or len(name) > LONGEST_FIELD:
+    if not name:
         raise Refused(f"a field's name has 1 to {LONGEST_FIELD} characters")
     if schema is not None and name not in schema:
-        raise Refused(f"the SOUL schema has no field {name!r}; it has {', '.join(sorted(schema)[:20])}")
+        raise Refused(f"the SOUL schema has no field {name!r}; it has {_names(schema)}")
     type_name = type_of(value) if schema is None else schema[name]
     found = coerced(value, type_name)
     present = now.get(name)
@@ -144,6 +145,10 @@ def _set(
     previous = None if present is None else present.previous if same else present.value
     now[name] = plan.written[name] = FieldValue(found, type_name, correction.at, previous, correction)
     return UNCHANGED if same else APPLIED
+
+
+def _names(schema: Mapping[str, str]) -> str:
+    return ", ".join(sorted(schema)[:20]) or "none"
 
 
 def _same(one: Any, other: Any) -> bool:

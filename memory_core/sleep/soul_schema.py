@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any
@@ -13,6 +14,9 @@ from memory_core.errors import InvalidInput
 
 LARGEST_INT = 2**63 - 1
 LONGEST_FIELD = 200
+LONGEST_VALUE = 10_000
+"""Characters of a value as JSON: a profile is read whole, and given to models."""
+
 SHOWN_LENGTH = 60
 
 _INT = re.compile(r"[+-]?[0-9]{1,19}")
@@ -44,14 +48,22 @@ def schema_of(types: Mapping[str, Any]) -> dict[str, str]:
             the Python type itself.
 
     Raises:
-        InvalidInput: a field is not named, or a type is not known.
+        InvalidInput: it is no mapping, a field is not named or named twice, or a type is not known.
     """
-    found = {}
-    for field, given in types.items():
+    if not isinstance(types, Mapping):
+        raise InvalidInput("The SOUL schema is not a mapping.", hint='Give it as {"age": "int", "city": "str"}.')
+    found: dict[str, str] = {}
+    for given_field, given in types.items():
         name = given.__name__ if isinstance(given, type) else str(given).strip()
         name = _OTHER_NAMES.get(name.lower(), name.lower())
-        if not field.strip():
-            raise InvalidInput("A field of the SOUL schema has no name.", hint="Give each field a name and a type.")
+        field = field_name(given_field) if isinstance(given_field, str) else ""
+        if not field:
+            raise InvalidInput(
+                f"A field of the SOUL schema has no name of 1 to {LONGEST_FIELD} characters.",
+                hint="Give each field a name and a type.",
+            )
+        if field in found:
+            raise InvalidInput(f"The SOUL schema has the field {field!r} twice.", hint="Give each field once.")
         if name not in _COERCIONS:
             raise InvalidInput(
                 f"The SOUL schema gives {field!r} the type {given!r}, which is not known.",
@@ -59,6 +71,17 @@ def schema_of(types: Mapping[str, Any]) -> dict[str, str]:
             )
         found[field] = name
     return found
+
+
+def field_name(given: str) -> str:
+    """A field's name in one form: composed, without white space around; empty where it cannot be one."""
+    name = unicodedata.normalize("NFC", given).strip()
+    return name if is_visible(name) and len(name) <= LONGEST_FIELD else ""
+
+
+def is_visible(text: str) -> bool:
+    """Whether a text holds anything to be seen: more than white space, controls and characters of no width."""
+    return any(unicodedata.category(character)[0] not in "ZC" for character in text)
 
 
 def type_of(value: Any) -> str:
@@ -84,15 +107,24 @@ def coerced(value: Any, type_name: str) -> Any:
     """
     if value is None:
         raise Refused("the value is null, and a field is never emptied")
-    if isinstance(value, str) and not value.strip():
+    if isinstance(value, str) and not is_visible(value):
         raise Refused("the value is blank, and a field is never emptied")
     if isinstance(value, (list, dict)) and not value:
         raise Refused("the value is empty, and a field is never emptied")
     found = _COERCIONS[type_name](value)
-    if found in ("", [], {}):
-        raise Refused("the value is empty, and a field is never emptied")
     _check_storable(found)
+    if _is_nothing(found):
+        raise Refused("the value is empty, and a field is never emptied")
     return found
+
+
+def _is_nothing(value: Any) -> bool:
+    """Whether there is nothing in it: no item of a list, however deep, says anything."""
+    if isinstance(value, str):
+        return not is_visible(value)
+    if isinstance(value, list):
+        return all(_is_nothing(item) for item in value)
+    return value is None or value == {}
 
 
 def _check_storable(value: Any) -> None:
@@ -104,6 +136,8 @@ def _check_storable(value: Any) -> None:
         raise Refused("the value holds something that cannot be stored") from None
     if "\\u0000" in written:
         raise Refused("the value holds something that cannot be stored")
+    if len(written) > LONGEST_VALUE:
+        raise Refused(f"the value is longer than {LONGEST_VALUE:,} characters")
 
 
 def _text(value: Any) -> str:
@@ -111,7 +145,10 @@ def _text(value: Any) -> str:
         return value.strip()
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise _cannot(value, "text")
-    return str(value)
+    try:
+        return str(value)
+    except ValueError:  # Python writes no number of more than some thousand digits
+        raise Refused(f"{_shown(value)} is too large") from None
 
 
 def _int(value: Any) -> int:
@@ -166,7 +203,10 @@ def _list(value: Any) -> list[Any]:
         return value
     if isinstance(value, str):
         found = _from_json(value, list)
-        return found if found is not None else [part.strip() for part in value.split(",") if part.strip()]
+        if found is not None:
+            return list(found)
+        if value.lstrip()[0] not in "[{":  # that would be JSON gone wrong, and its parts are no items
+            return [part.strip() for part in value.split(",") if is_visible(part)]
     raise _cannot(value, "a list")
 
 
@@ -193,7 +233,10 @@ def _shown(value: Any) -> str:
     # Bounded: the reason is kept in the database and printed.
     if isinstance(value, int) and abs(value) > LARGEST_INT:
         return "a number of more than 64 bits"
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except (ValueError, RecursionError):
+        return f"a {type(value).__name__} that cannot be shown"
     return text if len(text) <= SHOWN_LENGTH else f"{text[: SHOWN_LENGTH - 1]}…"
 
 

@@ -160,6 +160,106 @@ async def test_the_runs_schema_stands_for_the_stored_one(database: Database, sco
     assert stored.changed == 1
 
 
+async def test_a_schema_that_changes_between_nights_judges_what_comes_after(
+    database: Database, scope: TenantScope
+) -> None:
+    """What was applied stays as it was until it is corrected anew; what was rejected is not asked again by itself."""
+    await set_schema(database, scope, age="str")
+    await add_correction(database, scope, ago(hours=3), fields={"age": "thirty-six"})
+    shoe = await add_correction(database, scope, ago(hours=2), fields={"shoe": "44"})
+    await sleep_once(database, scope)
+    async with database.scoped(scope) as connection:
+        await connection.execute("UPDATE soul_schemas SET type = 'int' WHERE tenant_id = :tenant_id")
+        await connection.commit()
+    await set_schema(database, scope, shoe="int")
+    after = await state(database, scope)
+    _, outcome = await sleep_once(database, scope, NIGHT + timedelta(days=1))
+    assert (outcome.reason, await state(database, scope)) == ("no new correction", after)
+    assert (await outcome_of(database, scope, shoe))["outcome"] == "rejected"
+    await add_correction(database, scope, NIGHT + timedelta(days=1), fields={"age": "36", "shoe": "44"})
+    await sleep_once(database, scope, NIGHT + timedelta(days=2))
+    found = await profile(database, scope)
+    assert (found["age"]["value"], found["age"]["type"], found["age"]["previous"]) == (36, "int", "thirty-six")
+    assert (found["shoe"]["value"], found["shoe"]["previous"]) == (44, None)
+
+
+async def test_what_cannot_be_read_is_rejected_and_stops_nothing(database: Database, scope: TenantScope) -> None:
+    """Postgres keeps numbers and depths that Python does not read: such a correction is used up with a reason."""
+    await add_scope(database, scope)
+    async with database.scoped(scope) as connection:
+        for what in (
+            '{"fields": {"age": ' + "9" * 5_000 + "}}",
+            '{"fields": {"age": ' + "[" * 3_000 + "]" * 3_000 + "}}",
+        ):
+            await connection.execute(
+                "INSERT INTO corrections (tenant_id, scope_path, id, who, at, what) "
+                "VALUES (:tenant_id, :scope_path, :id, 'Ann', :at, CAST(:what AS jsonb))",
+                id=uuid.uuid4(),
+                at=ago(hours=2),
+                what=what,
+            )
+        await connection.commit()
+    await add_correction(database, scope, ago(hours=1), fields={"age": 36})
+    _, outcome = await sleep_once(database, scope)
+    assert (outcome.candidates, outcome.changed, outcome.counts["corrections_rejected"]) == (3, 1, 2)
+    assert (await profile(database, scope))["age"]["value"] == 36
+
+
+async def test_no_value_that_a_person_gives_breaks_the_night(database: Database, scope: TenantScope) -> None:
+    """Every kind of bad value of each type, in one correction: each refused by name, the good one applied."""
+    bad: dict[str, Any] = {
+        "null": None,
+        "blank": " ",
+        "invisible": "\u200b",
+        "empty list": [],
+        "list of nothing": ["", None],
+        "nested": {"a": [[[{}]]]},
+        "bool": True,
+        "huge": 10**30,
+        "long": "x" * 20_000,
+        "digits": "\u0663\u0664",
+        "date": "2026-02-30",
+        "unknown": 1,
+    }
+    types = dict.fromkeys(set(bad) - {"unknown"}, "int")
+    await set_schema(
+        database, scope, **{**types, "date": "date", "long": "str", "list of nothing": "list", "good": "int"}
+    )
+    given = await add_correction(database, scope, ago(hours=1), fields={**bad, "good": "7"})
+    _, outcome = await sleep_once(database, scope)
+    assert set(await profile(database, scope)) == {"good"}
+    done = await outcome_of(database, scope, given)
+    assert done["outcome"] == "partly_applied"
+    assert set(done["reasons"]) == {*bad, "good"}
+    assert all(len(reason) < 250 for reason in done["reasons"].values())
+    assert outcome.skipped == {"rejected, each with its reason": len(bad)}
+
+
+async def test_corrections_of_one_instant_and_late_ones(database: Database, scope: TenantScope) -> None:
+    """One of the same moment that comes a night later is applied over the first; an earlier one never is."""
+    await add_correction(database, scope, ago(hours=2), fields={"role": "CTO"})
+    await sleep_once(database, scope)
+    await add_correction(database, scope, ago(hours=2), fields={"role": "CEO"})
+    await add_correction(database, scope, ago(hours=2, seconds=1), fields={"role": "dev"})
+    _, outcome = await sleep_once(database, scope, NIGHT + timedelta(days=1))
+    assert (outcome.candidates, outcome.changed, outcome.counts["corrections_rejected"]) == (2, 1, 1)
+    found = (await profile(database, scope))["role"]
+    assert (found["value"], found["previous"], found["at"]) == ("CEO", "CTO", ago(hours=2))
+
+
+async def test_a_bad_schema_of_a_run_is_refused_with_a_hint(database: Database, scope: TenantScope) -> None:
+    """What is no mapping, or names an unknown type, fails the step, and the corrections wait on."""
+    waiting = await add_correction(database, scope, ago(hours=2), fields={"role": "CTO"})
+    for schema in (["role"], {"role": "complex"}, {"role": None}):
+        run = await begin_run(database, scope, "sleep", NIGHT, {"soul_schema": schema})
+        context = RunContext(run, database.settings, embedding_provider("hash:64"), None)
+        result = await advance(database, context, (STEP,), 0)
+        await close_run(database, context, {})
+        assert result.error is not None
+        assert (result.error["error"], bool(result.error["hint"])) == ("InvalidInput", True)
+    assert (await outcome_of(database, scope, waiting))["consumed_by_run"] is None
+
+
 async def test_only_rows_of_the_profile_are_written(database: Database, scope: TenantScope) -> None:
     """A memory that merely looks like a profile stays as it is (F25), and content corrections are only marked done."""
     bakery = await add_memory(database, scope, "The SOULMATE bakery opens at six", label="SOULMATE bakery")

@@ -46,6 +46,14 @@ def test_values_take_their_fields_type(value: Any, type_name: str, expected: Any
     assert type(found) is type(expected)
 
 
+def nested(depth: int) -> list[Any]:
+    """A list within a list, so many deep."""
+    found: list[Any] = [1]
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
 @pytest.mark.parametrize(
     ("value", "type_name", "reason"),
     [
@@ -77,6 +85,26 @@ def test_values_take_their_fields_type(value: Any, type_name: str, expected: Any
         ("[1e999]", "list", "cannot be stored"),
         ('["\\u0000"]', "list", "cannot be stored"),
         ('{"a": "\\ud800"}', "dict", "cannot be stored"),
+        ("\u200b\ufeff", "str", "blank"),
+        ("\u00a0\u3000", "int", "blank"),
+        (["", " ", None, ["\u200b"]], "list", "empty"),
+        ("[1, 2", "list", "not a list"),
+        ('{"a": 1}', "list", "not a list"),
+        ({"a": 1}, "list", "not a list"),
+        ([{"a": 1}], "dict", "not an object"),
+        ("\uff13\uff16", "int", "not a whole number"),
+        ("\u0663", "float", "not a number"),
+        ("1_000", "int", "not a whole number"),
+        ("2\uff10\uff1226-02-08", "date", "not a date"),
+        (True, "float", "true is not a number"),
+        (1.0, "bool", "not true or false"),
+        (True, "date", "not a date"),
+        ("2026-02-28T10:00:00Z", "date", "not a date"),
+        pytest.param(10**5_000, "str", "too large", id="five thousand digits"),
+        ("x" * 10_001, "str", "longer than 10,000 characters"),
+        (["word"] * 5_000, "list", "longer than 10,000 characters"),
+        (nested(3_000), "list", "cannot be stored"),
+        (nested(3_000), "int", "not a whole number"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_its_reason(value: Any, type_name: str, reason: str) -> None:
@@ -115,8 +143,17 @@ def test_a_schema_names_types_in_several_ways() -> None:
     }
     with pytest.raises(InvalidInput, match="'complex'"):
         schema_of({"a": "complex"})
-    with pytest.raises(InvalidInput, match="no name"):
-        schema_of({" ": "str"})
+    assert schema_of({" age ": "int", "cafe\u0301": "str"}) == {"age": "int", "caf\u00e9": "str"}
+    for nameless in ({" ": "str"}, {"\u200b": "str"}, {7: "str"}, {"x" * 201: "str"}):
+        with pytest.raises(InvalidInput, match="no name"):
+            schema_of(nameless)  # type: ignore[arg-type]
+    for no_schema in (["age"], "age: int", 7):
+        with pytest.raises(InvalidInput, match="not a mapping"):
+            schema_of(no_schema)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="twice"):
+        schema_of({"age": "int", "age ": "str"})
+    with pytest.raises(InvalidInput, match="None"):
+        schema_of({"age": None})
     assert [type_of(value) for value in ("a", 1, True, 1.5, [1], {"a": 1})] == [
         "str",
         "int",
@@ -185,3 +222,37 @@ def test_a_content_correction_was_applied_when_it_was_made() -> None:
     assert plan.decisions[0].outcome == "applied"
     assert plan.decisions[0].reasons == {"content": "content, applied when it was made"}
     assert plan.written == {}
+
+
+def test_two_corrections_of_one_instant_have_one_order() -> None:
+    """Whatever order they come in, the same one wins, and the other is the former value."""
+    one, other = correction(1, 0, role="CTO"), correction(2, 0, role="CEO")
+    for given_order in ([one, other], [other, one]):
+        written = plan_corrections(given_order, {}, None).written["role"]
+        assert (written.value, written.previous) == ("CEO", "CTO")
+
+
+def test_field_names_have_one_form() -> None:
+    """White space around and decomposed accents make no second field; an invisible or endless name is refused."""
+    given = {" caf\u00e9 ": "one", "\u200b": "two", "x" * 201: "three"}
+    plan = plan_corrections([Correction(UUID(int=1), None, "Ann", NOON, {"fields": given})], {}, {"caf\u00e9": "str"})
+    assert set(plan.written) == {"caf\u00e9"}
+    assert plan.rejected_fields == 2
+    decomposed = Correction(UUID(int=2), None, "Ann", NOON + timedelta(hours=1), {"fields": {"cafe\u0301": "two"}})
+    again = plan_corrections([decomposed], plan.written, None)
+    assert (again.written["caf\u00e9"].value, again.written["caf\u00e9"].previous) == ("two", "one")
+
+
+def test_a_field_called_content_loses_no_reason() -> None:
+    """What became of the field and of the content are both said."""
+    what = {"content": "Ann likes tea", "fields": {"content": " "}}
+    (decision,) = plan_corrections([Correction(UUID(int=1), None, "Ann", NOON, what)], {}, None).decisions
+    assert decision.outcome == "partly_applied"
+    assert "applied when it was made" in decision.reasons["content"]
+    assert "never emptied" in decision.reasons["content"]
+
+
+def test_an_empty_schema_accepts_nothing() -> None:
+    """Given to a run, it is a schema all the same, and the reason names that it has no field."""
+    plan = plan_corrections([correction(1, 0, age=36)], {}, {})
+    assert plan.decisions[0].reasons["age"] == "the SOUL schema has no field 'age'; it has none"
