@@ -8,8 +8,9 @@ import typer
 
 from memory_core.cli import options, view_memories, view_why
 from memory_core.cli.output import ExitCode, print_json
-from memory_core.cli.session import find, scope_to_read, scopes_to_list, with_database
+from memory_core.cli.session import find, scope_to_read, scope_to_write, scopes_to_list, with_database
 from memory_core.cli.times import now, parse_time
+from memory_core.errors import InvalidInput
 from memory_core.retrieval.statuses import BELIEF_STATUSES, LAYERS, MEMORY_STATUSES
 
 if TYPE_CHECKING:
@@ -144,22 +145,46 @@ def why(
 def profile(
     tenant: options.Tenant,
     scope: options.Levels = None,
+    schema: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--schema",
+            metavar="NAME=TYPE",
+            help="Give the scope this schema first, one option a field; TYPE is str, int, float, bool, date, list or "
+            "dict.",
+        ),
+    ] = None,
     home: options.Home = None,
     as_json: options.Json = False,
     debug: options.Debug = False,
 ) -> int:
-    """Show the SOUL profile: each field's value, where it came from, and what it was before."""
+    """Show the SOUL profile: each field's value, where it came from, and what it was before.
+
+    With a schema, the next sleep takes only corrections of its fields, each of its type.
+    """
+    types = dict(_type(text) for text in schema or ())
 
     async def work(database: Database) -> dict[str, Any]:
         from memory_core.layers.profile import read_profile
 
-        bound = await scope_to_read(database, tenant, scope)
+        bound = await (scope_to_write if types else scope_to_read)(database, tenant, scope)
+        if types:
+            from memory_core.sleep.soul_schemas import set_soul_schema
+
+            await set_soul_schema(database, bound, types)
         async with database.scoped(bound) as connection:
             return await read_profile(connection)
 
     document = with_database(home, work, debug=debug)
     print_json(document) if as_json else view_memories.profile(document)
     return ExitCode.DONE
+
+
+def _type(text: str) -> tuple[str, str]:
+    name, equals, written = text.partition("=")
+    if not equals or not name.strip() or not written.strip():
+        raise InvalidInput(f"{text!r} is not a field with its type.", hint="Write it as --schema age=int.")
+    return name.strip(), written
 
 
 def log(
@@ -217,7 +242,9 @@ def register(app: typer.Typer) -> None:
     )(why)
     app.command(
         rich_help_panel=panel,
-        epilog=options.examples("slowwave profile --tenant acme", "slowwave profile --tenant acme --json"),
+        epilog=options.examples(
+            "slowwave profile --tenant acme", "slowwave profile --tenant acme --schema age=int --schema city=str"
+        ),
     )(profile)
     app.command(
         rich_help_panel=panel,

@@ -89,6 +89,8 @@ def profile(document: Document) -> None:
         ),
         empty="The profile holds nothing yet. A correction fills it: slowwave correct --tenant T --field name=value",
     )
+    if document["schema"]:
+        print(plain(f"schema: {_in_words(document['schema'])}"))
     for item in document["waiting"]:
         print(plain(f"waiting for the next sleep: {item['fields']} ({item['who']}, {day_and_time(item['at'])})"))
 

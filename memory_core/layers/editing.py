@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from pydantic_core import PydanticCustomError
 from sqlalchemy import RowMapping
 
 from memory_core.database.engine import Database
@@ -159,10 +160,14 @@ async def correct_profile(
         memory_id: the memory in which the person said so.
 
     Raises:
-        InvalidInput: there is no field, a name is blank, or a value is null.
+        InvalidInput: there is no field, a name is blank, or a value is null or cannot be kept as JSON.
     """
     _zoned(at)
-    given = {name.strip(): value for name, value in clean_document(dict(fields)).items()}
+    try:
+        cleaned = clean_document(dict(fields))
+    except PydanticCustomError as error:
+        raise InvalidInput(f"A profile field {error.message()}.", hint="Give a value that JSON can hold.") from None
+    given = {name.strip(): value for name, value in cleaned.items()}
     blank = [name for name, value in given.items() if not name or value is None]
     if not given or blank:
         raise InvalidInput(

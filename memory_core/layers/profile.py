@@ -15,6 +15,15 @@ WHERE tenant_id = :tenant_id AND scope_path = ANY(:visible_paths)
 ORDER BY field, length(scope_path) DESC
 """
 
+# The nearest scope that has a schema; the longest visible path is the nearest.
+_SCHEMA = """
+SELECT field, type FROM soul_schemas
+WHERE tenant_id = :tenant_id AND scope_path = (
+  SELECT scope_path FROM soul_schemas WHERE tenant_id = :tenant_id AND scope_path = ANY(:visible_paths)
+  ORDER BY length(scope_path) DESC LIMIT 1)
+ORDER BY field
+"""
+
 _WAITING = """
 SELECT at, who, what -> 'fields' AS fields FROM corrections
 WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND consumed_by_run IS NULL AND what ? 'fields'
@@ -26,8 +35,9 @@ async def read_profile(connection: ScopedConnection) -> dict[str, Any]:
     """The profile as the scope sees it, with what it inherits from its ancestors.
 
     Returns:
-        tenant, scope, fields (by name: value, type, previous, source, at, scope, inherited), and waiting: corrections
-        of the scope itself that the next sleep applies, in time order.
+        tenant, scope, fields (by name: value, type, previous, source, at, scope, inherited), schema (type by field;
+        empty where any field is taken), and waiting: corrections of the scope itself that the next sleep applies, in
+        time order.
     """
     own = connection.scope.scope_path
     fields = {
@@ -50,5 +60,6 @@ async def read_profile(connection: ScopedConnection) -> dict[str, Any]:
         "tenant": connection.scope.tenant_id,
         "scope": str(connection.scope),
         "fields": fields,
+        "schema": {row["field"]: row["type"] for row in await connection.rows(_SCHEMA)},
         "waiting": waiting,
     }

@@ -40,7 +40,7 @@ class Refused(ValueError):
     """A value cannot be what its field is; the message is the reason, in words."""
 
 
-def schema_of(types: Mapping[str, Any]) -> dict[str, str]:
+def schema_of(types: Mapping[Any, Any]) -> dict[str, str]:
     """A schema as a caller gives it, with each type by its own name.
 
     Args:

@@ -8,9 +8,13 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+import pytest
 from sqlalchemy import event
 
 from memory_core.database.engine import Database
+from memory_core.errors import InvalidInput
+from memory_core.layers.editing import correct_profile
+from memory_core.layers.profile import read_profile
 from memory_core.models.embedding import embedding_provider
 from memory_core.runs.advance import advance, close_run
 from memory_core.runs.changes import changes_of
@@ -22,6 +26,7 @@ from memory_core.runs.preview import preview
 from memory_core.runs.undo import undo_run
 from memory_core.scope import TenantScope
 from memory_core.sleep.soul_corrections import STEP, UNDONE
+from memory_core.sleep.soul_schemas import set_soul_schema
 from tests.builders import NIGHT, add_memory, add_scope, ago
 
 
@@ -326,3 +331,38 @@ async def test_statements_do_not_follow_the_corrections(database: Database, scop
         assert outcome.changed == number
         counted.append(len(statements))
     assert counted[0] == counted[1]
+
+
+async def test_a_scope_is_given_its_schema(database: Database, scope: TenantScope) -> None:
+    """As a whole, checked, each type by its own name; an empty one gives the ancestor's its place again."""
+    child = scope.child("chat", "1")
+    await set_soul_schema(database, scope, {"city": "string"})
+    kept = await set_soul_schema(database, child, {" age ": int, "shoe": "number"})
+    assert kept == {"age": "int", "shoe": "float"}
+    assert await set_soul_schema(database, child, {"age": "integer"}) == {"age": "int"}
+    await add_correction(database, child, ago(hours=2), fields={"age": "36", "shoe": 44})
+    await sleep_once(database, child)
+    async with database.scoped(child) as connection:
+        shown = await read_profile(connection)
+    assert shown["schema"] == {"age": "int"}
+    assert {name: item["value"] for name, item in shown["fields"].items()} == {"age": 36}
+    with pytest.raises(InvalidInput, match="complex"):
+        await set_soul_schema(database, child, {"age": "complex"})
+    await set_soul_schema(database, child, {})
+    async with database.scoped(child) as connection:
+        shown = await read_profile(connection)
+    assert shown["schema"] == {"city": "str"}
+    assert shown["fields"]["age"]["value"] == 36
+
+
+async def test_a_field_that_json_cannot_hold_is_refused_when_it_is_said(database: Database, scope: TenantScope) -> None:
+    """Not a number, too deep, or no JSON at all: an error with a hint, and nothing waits for the night."""
+    deep: list[Any] = []
+    for _ in range(100):
+        deep = [deep]
+    for value in (float("nan"), deep, object(), 10**200):
+        with pytest.raises(InvalidInput, match="A profile field") as refused:
+            await correct_profile(database, scope, {"age": value}, who="Ann", at=NIGHT)
+        assert refused.value.hint
+    async with database.scoped(scope) as connection:
+        assert await connection.scalar("SELECT count(*) FROM corrections WHERE tenant_id = :tenant_id") == 0

@@ -256,6 +256,21 @@ def test_a_person_brings_back_what_a_night_retired(slowwave: Shell) -> None:
     assert not set("{}[]") & set(told.out)
 
 
+def test_a_profile_keeps_to_its_schema(slowwave: Shell) -> None:
+    """A correction that does not fit its field's type is not taken, and the profile says what its types are."""
+    assert slowwave.ok("profile", "--tenant", "eve", "--schema", "age=int")["schema"] == {"age": "int"}
+    slowwave.ok("correct", "--tenant", "eve", "--field", "age=36", "--field", "shoe=44")
+    slowwave.ok("sleep", "--tenant", "eve")
+    slowwave.ok("correct", "--tenant", "eve", "--field", "age=many")
+    corrected = slowwave.ok("sleep", "--tenant", "eve")["sleep"]["phases"]["soul_corrections"]
+    assert corrected["skipped"] == {"rejected, each with its reason": 1}
+    found = slowwave.ok("profile", "--tenant", "eve")
+    assert {name: item["value"] for name, item in found["fields"].items()} == {"age": 36}
+    assert "schema: age: int" in slowwave("profile", "--tenant", "eve").out
+    slowwave.refused("profile", "--tenant", "eve", "--schema", "age", code=2)
+    slowwave.refused("profile", "--tenant", "eve", "--schema", "age=whole", code=2)
+
+
 def test_bad_lines_are_kept_apart_and_the_exit_code_says_so(slowwave: Shell, tmp_path: Path) -> None:
     """The good lines are stored, the bad ones reported with number and reason, and written to a file."""
     file = tmp_path / "mixed.jsonl"
