@@ -19,7 +19,7 @@ from memory_core.runs.context import RunContext, Step
 from memory_core.runs.decisions import not_undone
 from memory_core.runs.outcome import SAMPLE_SIZE, StepOutcome
 from memory_core.sleep.pending_given import given_connections, relationship_name
-from memory_core.sleep.pending_plan import ALREADY_CONSUMED, MALFORMED, PendingPlan, Row, fault_of
+from memory_core.sleep.pending_plan import ALREADY_CONSUMED, MALFORMED, REPEATED, PendingPlan, Row, fault_of
 
 NAME = "pending_edges"
 
@@ -153,14 +153,13 @@ async def pending_edges(connection: ScopedConnection, context: RunContext, _: ob
     """
     settings = context.section(NAME, PendingEdgesSettings)
     generic = {name for name in map(relationship_name, settings.generic_relationships) if name}
-    given, malformed = given_connections(connection.scope, context.run.parameters.get("pending_connections"))
+    given, malformed, repeated = given_connections(connection.scope, context.run.parameters.get("pending_connections"))
     if given:
         rows = [{"id": str(row_id), **row} for row_id, row in given.items()]
         await connection.execute(_KEEP_GIVEN, given=json.dumps(rows))
     waiting = [dict(row) for row in await connection.rows(_WAITING, given=list(given))]
     plan = PendingPlan(connection.scope, generic)
-    if malformed:
-        plan.skipped[MALFORMED] = malformed
+    plan.skipped.update({reason: count for reason, count in ((MALFORMED, malformed), (REPEATED, repeated)) if count})
     usable: list[tuple[Row, str]] = []
     for row in waiting:
         name = relationship_name(row["relationship"])
@@ -189,7 +188,7 @@ async def pending_edges(connection: ScopedConnection, context: RunContext, _: ob
     changed = len(plan.written) + len(plan.confirmed)
     sources = dict.fromkeys([*(key[0] for key in plan.written), *plan.confirmed.values()])
     return StepOutcome(
-        candidates=len(waiting) + malformed,
+        candidates=len(waiting) + malformed + repeated,
         changed=changed,
         skipped=dict(sorted(plan.skipped.items())),
         sample=tuple(str(memory_id) for memory_id in list(sources)[:SAMPLE_SIZE]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import UUID
@@ -29,40 +30,53 @@ def relationship_name(given: str) -> str | None:
     `works with`, `worksWith` and `WORKS-WITH` are all `WORKS_WITH`. It begins with a letter, has at most 64
     characters, and is none of those that phases make themselves.
     """
-    name = "_".join(part for part in _BETWEEN_WORDS.split(given.strip()) if part).upper()
+    composed = unicodedata.normalize("NFC", given.strip())
+    name = "_".join(part for part in _BETWEEN_WORDS.split(composed) if part).upper()
     if not name or not name[0].isalpha() or len(name) > LONGEST_RELATIONSHIP or name in RESERVED_RELATIONSHIPS:
         return None
     return name
 
 
-def given_connections(scope: TenantScope, given: Any) -> tuple[dict[UUID, dict[str, str]], int]:
-    """The rows of a list of pending connections, by their ids, and how many items are no connection at all.
+def given_connections(scope: TenantScope, given: Any) -> tuple[dict[UUID, dict[str, str]], int, int]:
+    """The rows of a list of pending connections, by their ids.
 
-    The id follows from scope, ends and relationship, so that the same connection given twice is one row. Where an
-    item has `source_id` or `target_id`, that names the end, and the label does not.
+    The id follows from scope, ends and relationship, so that the same connection given twice is one row; one that
+    does not wait has its status in it too, so that it is not taken for one that does. Where an item has `source_id` or
+    `target_id`, that names the end, and the label does not.
 
     Args:
         given: a list of `{source, relationship, target, status}`; None where nothing was given.
+
+    Returns:
+        the rows, how many items are no connection at all, and how many repeat another one of the list.
 
     Raises:
         InvalidInput: it is not a list.
     """
     if given is None:
-        return {}, 0
+        return {}, 0, 0
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise InvalidInput(
             "The pending connections are not a list.",
             hint="Give the list `pending_connections` of an activation log: [{source, relationship, target, status}].",
         )
     rows: dict[UUID, dict[str, str]] = {}
-    malformed = 0
+    malformed = repeated = 0
     for item in given:
         row = _row(item)
         if row is None:
             malformed += 1
-        else:
-            rows[scope.derived_id("pending_connection", row["source"], row["relationship"], row["target"])] = row
-    return rows, malformed
+            continue
+        key = [
+            row["source"],
+            row["relationship"],
+            row["target"],
+            *([] if is_pending(row["status"]) else [row["status"]]),
+        ]
+        row_id = scope.derived_id("pending_connection", *key)
+        repeated += row_id in rows
+        rows[row_id] = row
+    return rows, malformed, repeated
 
 
 def is_pending(status: str) -> bool:
@@ -80,8 +94,10 @@ def _row(item: Any) -> dict[str, str] | None:
         "status": item.get("status") or PENDING_STATUS,
     }
     texts = {name: str(value) if isinstance(value, UUID) else value for name, value in row.items()}
-    usable = all(_storable(value) for value in texts.values())
-    return texts if usable and texts["source"].strip() and texts["target"].strip() else None
+    if not all(_storable(value) for value in texts.values()):
+        return None
+    found = {name: value.strip() for name, value in texts.items()}
+    return found if found["source"] and found["target"] else None
 
 
 def _storable(value: Any) -> bool:

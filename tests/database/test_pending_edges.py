@@ -55,6 +55,8 @@ async def people(database: Database, scope: TenantScope, *names: str) -> list[uu
         ("co_occurred", None),
         ("clusters", None),
         ("X" * 65, None),
+        ("aime\u0301 par", "AIM\u00c9_PAR"),
+        ("\u200b", None),
     ],
 )
 def test_relationship_names(given: str, name: str | None) -> None:
@@ -65,8 +67,8 @@ def test_relationship_names(given: str, name: str | None) -> None:
 @pytest.mark.parametrize("text", ["nul\x00", "\ud800", "x" * 10_001, "", None, 7])
 def test_what_cannot_be_stored_is_malformed(scope: TenantScope, text: Any) -> None:
     """Text that Postgres cannot keep is counted, not stored; the rest of the list is used."""
-    found, malformed = given_connections(scope, [pending("a", "KNOWS", text), pending("a", "KNOWS", "b")])
-    assert (len(found), malformed) == (1, 1)
+    found, malformed, repeated = given_connections(scope, [pending("a", "KNOWS", text), pending("a", "KNOWS", "b")])
+    assert (len(found), malformed, repeated) == (1, 1, 0)
 
 
 async def test_ends_are_found_by_id_external_id_and_label(database: Database, scope: TenantScope) -> None:
@@ -213,6 +215,59 @@ async def test_every_rejection_has_its_reason(database: Database, scope: TenantS
     assert {"source": "own", "relationship": "KNOWS", "target": "nobody", "reason": "missing"} in night.outcome.details[
         "rejected"
     ]
+
+
+async def test_every_item_of_the_list_is_accounted_for(database: Database, scope: TenantScope) -> None:
+    """The same connection twice is counted, white space around an end names nothing else, ids may be in capitals."""
+    a, b = await people(database, scope, "a", "b")
+    given = [
+        pending("a", "KNOWS", "b"),
+        pending(" a ", "KNOWS", "b\n"),
+        pending(str(a).upper(), "SEES", str(b)),
+        pending("a", "KNOWS", "b", status="explicit"),
+        {**pending("a", "KNOWS", "b"), "relationship": None},
+        {name: value for name, value in pending("a", "", "b").items() if name != "relationship"},
+        {**pending("a", "HEARS", "b"), "source": {"name": "a"}},
+    ]
+    night = await sleep(database, scope, STEP, pending_connections=given)
+    assert night.outcome.skipped == {"given more than once": 2, "malformed": 2, "not_pending": 1}
+    assert set(await edges(database, scope)) == {(a, b, "KNOWS"), (a, b, "SEES")}
+    assert night.outcome.candidates == len(given) == sum(night.outcome.skipped.values()) + night.outcome.changed
+
+
+async def test_what_was_given_as_explicit_may_wait_later(database: Database, scope: TenantScope) -> None:
+    """A status that does not wait is rejected for itself; the same connection as pending is another matter."""
+    a, b = await people(database, scope, "a", "b")
+    first = await sleep(database, scope, STEP, pending_connections=[pending("a", "KNOWS", "b", status="EXPLICIT")])
+    assert first.outcome.skipped == {"not_pending": 1}
+    both = [pending("a", "KNOWS", "b"), pending("a", "KNOWS", "b", status="EXPLICIT")]
+    second = await sleep(database, scope, STEP, at=NIGHT + timedelta(days=1), pending_connections=both)
+    assert set(await edges(database, scope)) == {(a, b, "KNOWS")}
+    assert second.outcome.skipped == {"not_pending": 1}
+
+
+async def test_another_tenants_memory_is_not_there(database: Database, scope: TenantScope) -> None:
+    """By id, by external id and by label alike: nothing tells that it exists."""
+    other = TenantScope.root("tenant", "other")
+    await people(database, scope, "a")
+    (theirs,) = await people(database, other, "b")
+    night = await sleep(
+        database, scope, STEP, pending_connections=[pending("a", "KNOWS", name) for name in (str(theirs), "x-b", "b")]
+    )
+    assert night.outcome.skipped == {"missing": 3}
+
+
+async def test_a_label_of_an_ancestor_makes_one_of_the_own_scope_doubtful(
+    database: Database, scope: TenantScope
+) -> None:
+    """Two memories in sight are called so: the id decides, the label does not."""
+    child = scope.child("conversation", "c1")
+    await people(database, scope, "b")
+    a, b = await people(database, child, "a", "b")
+    given = [pending("a", "KNOWS", "b"), pending("a", "SEES", str(b))]
+    night = await sleep(database, child, STEP, pending_connections=given)
+    assert night.outcome.skipped == {"ambiguous": 1}
+    assert set(await edges(database, child)) == {(a, b, "SEES")}
 
 
 async def test_rows_of_the_table_are_consumed_once(database: Database, scope: TenantScope) -> None:
