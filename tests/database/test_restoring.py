@@ -18,7 +18,7 @@ from memory_core.retrieval.search import recall
 from memory_core.scope import TenantScope
 from memory_core.sleep.prune_orphans import STEP
 from tests.builders import NIGHT, add_memory, ago
-from tests.nights import Night, change, rows, sleep
+from tests.nights import Night, change, rows, sleep, undo
 from tests.shmr_runs import beliefs, harmonize
 
 PROVIDER = embedding_provider("hash:64")
@@ -90,6 +90,20 @@ async def test_a_restored_text_that_changes_may_be_pruned_again(
     await editing.restore(database, scope, noise, who="ann", at=MORNING)
     await change(database, scope, "UPDATE memories SET content_hash = 'another' WHERE id = :id", id=noise)
     assert (await sleep(database, scope, STEP, at=NIGHT + timedelta(days=90))).outcome.changed == 1
+
+
+async def test_a_run_of_which_one_memory_was_restored_can_be_undone(
+    database: Database, scope: TenantScope, noise: uuid.UUID
+) -> None:
+    """The undo finds that one as it was before, refuses nothing, and both stay from then on."""
+    await add_noise(database, scope, "The lift creaks")
+    night = await pruned(database, scope, noise)
+    await editing.restore(database, scope, noise, who="ann", at=MORNING)
+    assert (await undo(database, scope, night, STEP)).refused == ()
+    later = await sleep(database, scope, STEP, at=NIGHT + timedelta(days=90))
+    assert later.outcome.skipped == {"taken back by a person": 2}
+    done = await editing.restore_run(database, scope, night.run.id, who="ann", at=MORNING)
+    assert (done["status"], done["not_restored"]) == ("nothing to restore", {"brought back before": 2})
 
 
 async def test_a_belief_comes_back_with_its_evidence(database: Database, scope: TenantScope) -> None:
