@@ -79,6 +79,12 @@ async def episodic_summaries(runs: Runs) -> State[Any]:
     return await advance_step("episodic_summaries", runs)
 
 
+@task(**options("model_summaries", TAG))
+async def model_summaries(runs: Runs) -> State[Any]:
+    """Off unless switched on: a model writes a summary beside each extractive one, and cites the members."""
+    return await advance_step("model_summaries", runs)
+
+
 SLEEP_TASKS: tuple[Task[..., Any], ...] = (
     strengthen,
     decay,
@@ -90,5 +96,6 @@ SLEEP_TASKS: tuple[Task[..., Any], ...] = (
     duplicate_merge,
     meta_nodes,
     episodic_summaries,
+    model_summaries,
     soul_corrections,
 )

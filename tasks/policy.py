@@ -39,10 +39,11 @@ _TIMEOUTS = {
     "embed_summaries": _HOUR,
     "cluster": 2 * _HOUR,
     "harmonize": 6 * _HOUR,
+    "model_summaries": 2 * _HOUR,
     "preview": 6 * _HOUR,
     "sleep_night": 6 * _HOUR,
 }
-_MODEL_STEPS = frozenset({"embed", "embed_summaries", "harmonize", "preview", "sleep_night"})
+_MODEL_STEPS = frozenset({"embed", "embed_summaries", "harmonize", "model_summaries", "preview", "sleep_night"})
 
 
 def delays(retries: int = RETRIES) -> list[float]:

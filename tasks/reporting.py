@@ -35,6 +35,7 @@ PURPOSES = {
     "duplicate_merge": "Facts in the same words become one, where that is switched on.",
     "meta_nodes": "Groups of three and more memories with one label prefix have a summary.",
     "episodic_summaries": "Old episodes are summed up beside them, where that is switched on.",
+    "model_summaries": "A model's summaries stand beside the extractive ones, where that is switched on.",
     "soul_corrections": "What a person corrected is applied to the SOUL profile.",
     "embed": "Memories without a vector get one.",
     "collect": "What waits to be harmonised, oldest first.",

@@ -28,6 +28,7 @@ PRESCRIBED: dict[tuple[str, str], Any] = {
     ("harmonic_beliefs", "status"): "held",
     ("belief_evidence", "role"): "supports",
     ("decisions", "verdict"): "decided",
+    ("memory_summaries", "cited"): '["a memory"]',
     ("memory_resonance_log", "status"): "harmonized",
 }
 

@@ -88,6 +88,7 @@ REGISTRY: tuple[TableEntry, ...] = (
         together=(("risk_words", "risk_tagged_at", "risk_checked"), ("importance", "decayed_at")),
     ),
     TableEntry(tables.memory_embeddings, journalled=True, checksummed=True, erased="memory"),
+    TableEntry(tables.memory_summaries, journalled=True, checksummed=True, erased="memory"),
     TableEntry(tables.memory_accesses, journalled=True, erased="memory", retention="expires"),
     TableEntry(
         tables.memory_edges,

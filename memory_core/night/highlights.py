@@ -149,9 +149,10 @@ WITH {_changed("memories", "retired_at")}, gone AS (
   UNION ALL
   SELECT g.*, 'retired' FROM gone g WHERE g.derived_key NOT IN (SELECT derived_key FROM made)
 )
-SELECT count(*) OVER () AS total, t.id AS memory_id, t.label, {_excerpt("t.content")} AS content, t.state,
-       members.total AS member_count, members.shown AS members
+SELECT count(*) OVER () AS total, t.id AS memory_id, t.label, {_excerpt("coalesce(x.content, t.content)")} AS content,
+       x.model, t.state, members.total AS member_count, members.shown AS members
 FROM told t
+LEFT JOIN memory_summaries x ON x.tenant_id = :tenant_id AND x.memory_id = t.id
 CROSS JOIN LATERAL (
   SELECT count(*) AS total,
          coalesce((array_agg(coalesce(m.label, {_excerpt("m.content")})

@@ -11,21 +11,23 @@ from memory_core.shmr.steps import SHMR_STEPS
 from memory_core.sleep.duplicate_merge import STEP as DUPLICATE_MERGE
 from memory_core.sleep.episodic_summaries import STEP as EPISODIC_SUMMARIES
 from memory_core.sleep.meta_nodes import STEP as META_NODES
+from memory_core.sleep.model_summaries import STEP as MODEL_SUMMARIES
 from memory_core.sleep.phases import SLEEP_STEPS
 
 KINDS = ("sleep", "harmonize", "nightly")
 
 EMBED_SUMMARIES = replace(EMBED, name="embed_summaries")
 
+_SUMMARIES = (META_NODES, EPISODIC_SUMMARIES, MODEL_SUMMARIES)
+
 EVERY_STEP: tuple[Step, ...] = (
-    *(step for step in SLEEP_STEPS if step not in (DUPLICATE_MERGE, META_NODES, EPISODIC_SUMMARIES)),
+    *(step for step in SLEEP_STEPS if step not in (DUPLICATE_MERGE, *_SUMMARIES)),
     EMBED,
     # After the vectors are made, before SHMR has to look at each copy.
     DUPLICATE_MERGE,
     *(step for step in SHMR_STEPS if step is not EMBED),
     # After SHMR: a summary made before it would quote what it then replaces, and a second run would make it anew.
-    META_NODES,
-    EPISODIC_SUMMARIES,
+    *_SUMMARIES,
     EMBED_SUMMARIES,
 )
 

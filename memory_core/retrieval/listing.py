@@ -24,8 +24,10 @@ SELECT m.id, m.external_id, m.scope_path, m.layer, m.label, m.content, m.subject
        coalesce(m.superseded_by, m.superseded_by_belief) AS superseded_by,
        m.superseded_by_belief IS NOT NULL AS by_belief,
        m.superseded_reason, m.superseded_at, m.retired_at, m.retired_reason,
-       s.importance, s.confidence, s.access_count, s.last_access_at, s.risk_words, s.risk_tagged_at, {_STATUS} AS status
+       s.importance, s.confidence, s.access_count, s.last_access_at, s.risk_words, s.risk_tagged_at,
+       {_STATUS} AS status, x.content AS summary, x.model AS summary_model, x.cited AS summary_cited
 FROM memories m
+LEFT JOIN memory_summaries x ON x.tenant_id = m.tenant_id AND x.memory_id = m.id
 LEFT JOIN memory_state s ON s.tenant_id = m.tenant_id AND s.memory_id = m.id
 WHERE m.tenant_id = :tenant_id AND m.scope_path = ANY(:visible_paths)
   AND (:status = 'all' OR {_STATUS} = :status)
@@ -157,6 +159,12 @@ def _memory(row: RowMapping) -> dict[str, Any]:
         document["retired_at"] = _time(row["retired_at"])
     if row["risk_words"] is not None:
         document["risk"] = {"words": row["risk_words"], "tagged_at": _time(row["risk_tagged_at"])}
+    if row["summary"] is not None:
+        document["summary"] = {
+            "content": row["summary"],
+            "model": row["summary_model"],
+            "cited": row["summary_cited"],
+        }
     return document
 
 

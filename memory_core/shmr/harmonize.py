@@ -10,7 +10,6 @@ import asyncio
 import base64
 import json
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,11 +19,12 @@ from numpy.typing import NDArray
 from memory_core.database.engine import Database
 from memory_core.database.scoped import ScopedConnection
 from memory_core.errors import InvalidInput, PermanentError, SlowwaveError, TransientError
-from memory_core.models.budgets import Budget, BudgetSettings
+from memory_core.models.budgets import Budget
 from memory_core.models.call_cache import CallCache
 from memory_core.models.language import LanguageModel
 from memory_core.runs.context import RunContext, Step
 from memory_core.runs.outcome import SAMPLE_SIZE, StepOutcome
+from memory_core.runs.spending import limits_of
 from memory_core.shmr.conversation import Conversation, Decided
 from memory_core.shmr.decisions import ClusterDecision
 from memory_core.shmr.queue import keep_decisions, put_back
@@ -119,23 +119,6 @@ def _stood_in(answer: list[Decided]) -> dict[str, Any]:
     return {
         "rules_instead_of": {"model": failed[0]["instead_of"], "clusters": len(failed), "error": failed[0]["error"]}
     }
-
-
-def limits_of(context: RunContext, budgets: Mapping[str, Any]) -> BudgetSettings:
-    """What a run may spend: the call's limits, the tenant's, the environment's, the file's.
-
-    Args:
-        budgets: the tenant's own, as stored with it; settings of the tenant or of a scope stand before them.
-
-    Raises:
-        InvalidSettings: a limit is out of range or its name unknown; no limit is left out in silence.
-    """
-    own = context.tenant_settings.get("budget", {})
-    if isinstance(own, Mapping):
-        own = {**budgets, **own}
-    return replace(context, tenant_settings={**context.tenant_settings, "budget": own}).section(
-        "budget", BudgetSettings
-    )
 
 
 async def _with_model(

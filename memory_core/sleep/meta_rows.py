@@ -58,6 +58,15 @@ class MetaNodesSettings(BaseModel):
     linked: int = Field(
         default=10, ge=1, le=100_000, description="Members a summary is linked to, at most; the most central."
     )
+    model_summaries: bool = Field(
+        default=False, description="Let the language model, where one is configured, write a summary beside each."
+    )
+    most_model_summaries: int = Field(
+        default=20,
+        ge=1,
+        le=1_000,
+        description="Summaries a model is asked for in one night, at most; largest groups first.",
+    )
     topics: bool = Field(
         default=False, description="Group memories without a prefix by what they are about, and summarise those too."
     )

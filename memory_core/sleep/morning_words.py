@@ -22,6 +22,7 @@ PHASES = {
     "duplicate_merge": "Merge duplicates",
     "meta_nodes": "Summarise",
     "episodic_summaries": "Sum up episodes",
+    "model_summaries": "Let the model sum up",
     "soul_corrections": "Correct the profile",
     "embed": "Compute vectors",
     "collect": "Collect",

@@ -8,6 +8,7 @@ from memory_core.sleep.decay import STEP as DECAY
 from memory_core.sleep.duplicate_merge import STEP as DUPLICATE_MERGE
 from memory_core.sleep.episodic_summaries import STEP as EPISODIC_SUMMARIES
 from memory_core.sleep.meta_nodes import STEP as META_NODES
+from memory_core.sleep.model_summaries import STEP as MODEL_SUMMARIES
 from memory_core.sleep.pending_edges import STEP as PENDING_EDGES
 from memory_core.sleep.prune_orphans import STEP as PRUNE_ORPHANS
 from memory_core.sleep.soul_corrections import STEP as SOUL_CORRECTIONS
@@ -26,5 +27,6 @@ SLEEP_STEPS: tuple[Step, ...] = (
     DUPLICATE_MERGE,
     META_NODES,
     EPISODIC_SUMMARIES,
+    MODEL_SUMMARIES,
     SOUL_CORRECTIONS,
 )

@@ -22,7 +22,7 @@ from memory_core.night.sections import SECTIONS, check_sections
 from memory_core.runs.context import Run
 from memory_core.scope import TenantScope
 from memory_core.settings import Settings
-from memory_core.shmr.harmonize import limits_of
+from memory_core.runs.spending import limits_of
 from memory_core.shmr.resonance_log import read_resonance_log
 from tests.builders import NIGHT, add_memory
 from tests.nights import change

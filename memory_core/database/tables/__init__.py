@@ -20,6 +20,7 @@ from memory_core.database.tables.memories import (
 from memory_core.database.tables.metadata import metadata
 from memory_core.database.tables.people import corrections, skills, soul_profiles, soul_schemas, tools, triggers
 from memory_core.database.tables.runs import model_calls, run_changes, run_steps, runs
+from memory_core.database.tables.summaries import memory_summaries
 from memory_core.database.tables.tenants import scopes, tenants
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "memory_resonance_clusters",
     "memory_resonance_log",
     "memory_state",
+    "memory_summaries",
     "metadata",
     "model_calls",
     "pending_connections",

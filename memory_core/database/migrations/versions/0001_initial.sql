@@ -468,6 +468,24 @@ COMMENT ON COLUMN slowwave.memory_state.decayed_at IS 'Until when importance has
 
 COMMENT ON COLUMN slowwave.memory_state.wording_key IS 'What the content says, in one form, for the content hash that duplicates were last looked for.';
 
+CREATE TABLE slowwave.memory_summaries (
+	tenant_id TEXT NOT NULL, 
+	memory_id UUID NOT NULL, 
+	scope_path TEXT NOT NULL, 
+	content TEXT NOT NULL, 
+	cited JSONB NOT NULL, 
+	model TEXT NOT NULL, 
+	call_key TEXT NOT NULL, 
+	recorded_at TIMESTAMP WITH TIME ZONE NOT NULL, 
+	created_by_run UUID, 
+	CONSTRAINT pk_memory_summaries PRIMARY KEY (tenant_id, memory_id), 
+	CONSTRAINT fk_memory_summaries_tenant_id_memory_id FOREIGN KEY(tenant_id, memory_id) REFERENCES slowwave.memories (tenant_id, id) ON DELETE CASCADE, 
+	CONSTRAINT ck_memory_summaries_content_not_blank CHECK (btrim(content) <> ''), 
+	CONSTRAINT ck_memory_summaries_cited_not_empty CHECK (jsonb_array_length(cited) > 0)
+);
+
+COMMENT ON COLUMN slowwave.memory_summaries.call_key IS 'The kept call that it came from.';
+
 CREATE TABLE slowwave.run_steps (
 	tenant_id TEXT NOT NULL, 
 	run_id UUID NOT NULL, 
@@ -605,6 +623,14 @@ CREATE POLICY app_inserts ON slowwave.memory_embeddings FOR INSERT TO slowwave_a
 CREATE POLICY app_updates ON slowwave.memory_embeddings FOR UPDATE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true)) WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
 CREATE POLICY app_deletes ON slowwave.memory_embeddings FOR DELETE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
 GRANT SELECT, INSERT, UPDATE, DELETE ON slowwave.memory_embeddings TO slowwave_app;
+
+ALTER TABLE slowwave.memory_summaries ENABLE ROW LEVEL SECURITY;
+ALTER TABLE slowwave.memory_summaries FORCE ROW LEVEL SECURITY;
+CREATE POLICY app_reads ON slowwave.memory_summaries FOR SELECT TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = ANY (string_to_array(current_setting('slowwave.visible_paths', true), chr(30))));
+CREATE POLICY app_inserts ON slowwave.memory_summaries FOR INSERT TO slowwave_app WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_updates ON slowwave.memory_summaries FOR UPDATE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true)) WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_deletes ON slowwave.memory_summaries FOR DELETE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+GRANT SELECT, INSERT, UPDATE, DELETE ON slowwave.memory_summaries TO slowwave_app;
 
 ALTER TABLE slowwave.memory_accesses ENABLE ROW LEVEL SECURITY;
 ALTER TABLE slowwave.memory_accesses FORCE ROW LEVEL SECURITY;
@@ -791,10 +817,119 @@ CREATE FUNCTION slowwave.refresh_statistics() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = slowwave, pg_temp AS $statistics$
 BEGIN
   -- Only an owner may ANALYZE; autovacuum comes a minute after a large import, the first night perhaps before it.
-  ANALYZE slowwave.memories, slowwave.memory_state, slowwave.memory_embeddings, slowwave.memory_accesses, slowwave.memory_edges, slowwave.pending_connections, slowwave.corrections, slowwave.soul_profiles, slowwave.triggers, slowwave.harmonic_beliefs, slowwave.belief_evidence, slowwave.belief_embeddings, slowwave.harmonize_queue, slowwave.decisions;
+  ANALYZE slowwave.memories, slowwave.memory_state, slowwave.memory_embeddings, slowwave.memory_summaries, slowwave.memory_accesses, slowwave.memory_edges, slowwave.pending_connections, slowwave.corrections, slowwave.soul_profiles, slowwave.triggers, slowwave.harmonic_beliefs, slowwave.belief_evidence, slowwave.belief_embeddings, slowwave.harmonize_queue, slowwave.decisions;
 END $statistics$;
 REVOKE ALL ON FUNCTION slowwave.refresh_statistics() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION slowwave.refresh_statistics() TO slowwave_app;
+
+CREATE FUNCTION slowwave.normal_words(words text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $words$
+  SELECT regexp_replace(
+           btrim(regexp_replace(translate(lower(words), '’_', ''' '), '\s+', ' ', 'g'), ' .,;:!?"“”'),
+           '^(the|an|a) (?=\S)', ''
+         )
+$words$;
+
+CREATE FUNCTION slowwave.slot_key(subject text, predicate text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $key$
+  -- Length-prefixed, so that no two slots share a key by shifting text between subject and predicate.
+  SELECT encode(sha256(convert_to(length(s) || ':' || s || p, 'UTF8')), 'hex')
+  FROM (SELECT slowwave.normal_words(subject) AS s, slowwave.normal_words(predicate) AS p) AS words
+$key$;
+
+CREATE FUNCTION slowwave.statement_key(subject text, predicate text, object text, content_hash text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $key$
+  -- What a memory says: of a fact its triple, of any other its content.
+  SELECT CASE WHEN subject IS NULL THEN 'text:' || content_hash
+              ELSE 'fact:' || slowwave.slot_key(subject, predicate) || ':' ||
+                   encode(sha256(convert_to(slowwave.normal_words(object), 'UTF8')), 'hex') END
+$key$;
+
+CREATE POLICY owner_reads_children ON slowwave.tenants FOR SELECT TO slowwave_owner USING (tenant_id = current_setting('slowwave.tenant_id', true));
+CREATE POLICY owner_reads_children ON slowwave.scopes FOR SELECT TO slowwave_owner USING (tenant_id = current_setting('slowwave.tenant_id', true) AND ((scope_path = current_setting('slowwave.scope_path', true) OR starts_with(current_setting('slowwave.scope_path', true), scope_path || chr(31))) OR (starts_with(scope_path, current_setting('slowwave.scope_path', true) || chr(31)) AND cardinality(string_to_array(substr(scope_path, length(current_setting('slowwave.scope_path', true)) + 2), chr(31))) = 2)));
+CREATE POLICY owner_reads_children ON slowwave.memories FOR SELECT TO slowwave_owner USING (tenant_id = current_setting('slowwave.tenant_id', true) AND starts_with(scope_path, current_setting('slowwave.scope_path', true) || chr(31)) AND cardinality(string_to_array(substr(scope_path, length(current_setting('slowwave.scope_path', true)) + 2), chr(31))) = 2);
+CREATE POLICY owner_reads_children ON slowwave.memory_state FOR SELECT TO slowwave_owner USING (tenant_id = current_setting('slowwave.tenant_id', true) AND starts_with(scope_path, current_setting('slowwave.scope_path', true) || chr(31)) AND cardinality(string_to_array(substr(scope_path, length(current_setting('slowwave.scope_path', true)) + 2), chr(31))) = 2);
+
+CREATE FUNCTION slowwave.promotion_candidates(
+  asked_at timestamptz, from_children integer, least_confidence double precision
+) RETURNS TABLE (
+  statement text, agreed boolean, layer text, label text, content text, subject text, predicate text, object text,
+  speaker text, observed_at timestamptz, expires_at timestamptz, importance double precision,
+  confidence double precision, voices bigint, days bigint, sources jsonb
+)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = slowwave, pg_temp SET enable_nestloop = off SET jit = off
+AS $candidates$
+-- Children as an array, so that an index finds their rows without a loop: loops between the sets below, which the
+-- planner takes for small where it has no statistics yet, would cost the square of what children say.
+WITH said AS MATERIALIZED (
+  SELECT m.id, m.scope_path, m.layer, m.label, m.content, m.subject, m.predicate, m.object, m.source,
+         m.properties ->> 'speaker' AS speaker, m.observed_at, m.expires_at, s.importance, s.confidence,
+         CASE WHEN m.subject IS NOT NULL THEN slowwave.slot_key(m.subject, m.predicate) END AS slot,
+         slowwave.statement_key(m.subject, m.predicate, m.object, m.content_hash) AS statement,
+         coalesce(
+           (SELECT jsonb_agg(jsonb_build_object('scope_path', e -> 'scope_path', 'memory_id', e -> 'memory_id',
+                                                'confidence', e -> 'confidence'))
+            FROM jsonb_array_elements(CASE WHEN m.source = 'promotion' AND
+                                                jsonb_typeof(m.properties -> 'promoted_from') = 'array'
+                                           THEN m.properties -> 'promoted_from' ELSE '[]' END) AS e
+            WHERE e ->> 'scope_path' IS NOT NULL AND e ->> 'memory_id' IS NOT NULL),
+           jsonb_build_array(jsonb_build_object('scope_path', m.scope_path, 'memory_id', m.id,
+                                                'confidence', s.confidence))) AS sources
+  FROM slowwave.memories m
+  JOIN slowwave.memory_state s ON s.tenant_id = current_setting('slowwave.tenant_id', true) AND s.scope_path = ANY (ARRAY(
+    SELECT c.scope_path FROM slowwave.scopes c WHERE c.tenant_id = current_setting('slowwave.tenant_id', true) AND starts_with(c.scope_path, current_setting('slowwave.scope_path', true) || chr(31)) AND cardinality(string_to_array(substr(c.scope_path, length(current_setting('slowwave.scope_path', true)) + 2), chr(31))) = 2 AND coalesce(
+    (SELECT CAST(s.settings #>> '{promotion,enabled}' AS boolean) FROM slowwave.scopes s
+     WHERE s.tenant_id = current_setting('slowwave.tenant_id', true) AND (s.scope_path = current_setting('slowwave.scope_path', true) OR starts_with(current_setting('slowwave.scope_path', true), s.scope_path || chr(31))) AND s.settings #>> '{promotion,enabled}' IS NOT NULL
+     ORDER BY length(s.scope_path) DESC LIMIT 1),
+    (SELECT CAST(t.settings #>> '{promotion,enabled}' AS boolean) FROM slowwave.tenants t WHERE t.tenant_id = current_setting('slowwave.tenant_id', true)),
+    current_setting('slowwave.promotion', true) = 'on',
+    false))) AND s.memory_id = m.id
+  WHERE m.tenant_id = current_setting('slowwave.tenant_id', true) AND m.scope_path = ANY (ARRAY(
+    SELECT c.scope_path FROM slowwave.scopes c WHERE c.tenant_id = current_setting('slowwave.tenant_id', true) AND starts_with(c.scope_path, current_setting('slowwave.scope_path', true) || chr(31)) AND cardinality(string_to_array(substr(c.scope_path, length(current_setting('slowwave.scope_path', true)) + 2), chr(31))) = 2 AND coalesce(
+    (SELECT CAST(s.settings #>> '{promotion,enabled}' AS boolean) FROM slowwave.scopes s
+     WHERE s.tenant_id = current_setting('slowwave.tenant_id', true) AND (s.scope_path = current_setting('slowwave.scope_path', true) OR starts_with(current_setting('slowwave.scope_path', true), s.scope_path || chr(31))) AND s.settings #>> '{promotion,enabled}' IS NOT NULL
+     ORDER BY length(s.scope_path) DESC LIMIT 1),
+    (SELECT CAST(t.settings #>> '{promotion,enabled}' AS boolean) FROM slowwave.tenants t WHERE t.tenant_id = current_setting('slowwave.tenant_id', true)),
+    current_setting('slowwave.promotion', true) = 'on',
+    false))) AND m.scope_path = s.scope_path
+    -- Facts and episodes: a reminder or a procedure would act twice.
+    AND m.layer IN ('semantic', 'episodic') AND m.derived_key IS NULL AND m.recorded_at <= asked_at
+    AND m.retired_at IS NULL AND m.superseded_reason IS NULL AND (m.expires_at IS NULL OR m.expires_at > asked_at)
+    AND NOT coalesce(starts_with(m.label, 'SOUL:') OR starts_with(m.label, 'AGENT_IDENTITY:') OR starts_with(m.label, 'PERSONA:') OR starts_with(m.label, 'IDENTITY:'), false) AND s.confidence >= least_confidence
+), statements AS MATERIALIZED (
+  SELECT w.statement, min(w.slot) AS slot, count(DISTINCT w.scope_path) AS children,
+         count(DISTINCT (w.source, w.speaker)) AS voices,
+         count(DISTINCT CAST(w.observed_at AT TIME ZONE 'UTC' AS date)) AS days,
+         CASE WHEN count(*) = count(w.expires_at) THEN max(w.expires_at) END AS expires_at,
+         max(w.importance) AS importance, max(w.confidence) AS confidence
+  FROM said w GROUP BY w.statement
+), slots AS (
+  SELECT w.slot, count(DISTINCT w.scope_path) AS children FROM said w WHERE w.slot IS NOT NULL GROUP BY w.slot
+), common AS MATERIALIZED (
+  -- Whoever of the children speaks about a slot at all has to say so.
+  SELECT t.* FROM statements t LEFT JOIN slots o ON o.slot = t.slot
+  WHERE t.children >= greatest(from_children, 2) AND (t.slot IS NULL OR o.children = t.children)
+), surest AS (
+  SELECT DISTINCT ON (w.statement) w.*
+  FROM said w JOIN common c ON c.statement = w.statement
+  ORDER BY w.statement, w.confidence DESC, w.observed_at DESC, w.id
+), rests_on AS (
+  SELECT w.statement, jsonb_agg(DISTINCT e.source) AS sources
+  FROM said w JOIN common c ON c.statement = w.statement CROSS JOIN LATERAL jsonb_array_elements(w.sources) AS e(source)
+  GROUP BY w.statement
+)
+SELECT c.statement, true, w.layer, w.label, w.content, w.subject, w.predicate, w.object, w.speaker, w.observed_at,
+       c.expires_at, c.importance, c.confidence, c.voices, c.days, r.sources
+FROM common c JOIN surest w ON w.statement = c.statement JOIN rests_on r ON r.statement = c.statement
+UNION ALL
+SELECT 'slot:' || o.slot, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+FROM slots o
+WHERE o.children >= greatest(from_children, 2) AND o.slot NOT IN (SELECT c.slot FROM common c WHERE c.slot IS NOT NULL)
+ORDER BY 1
+$candidates$;
+
+REVOKE ALL ON FUNCTION slowwave.promotion_candidates(timestamptz, integer, double precision) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION slowwave.promotion_candidates(timestamptz, integer, double precision) TO slowwave_app;
 
 CREATE FUNCTION slowwave.journal_memories_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
 BEGIN
@@ -982,6 +1117,53 @@ END $journal$;
 CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.memory_embeddings
   REFERENCING OLD TABLE AS old_rows
   FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_memory_embeddings_delete();
+
+CREATE FUNCTION slowwave.journal_memory_summaries_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
+BEGIN
+  IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
+    INSERT INTO slowwave.run_changes
+      (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_summaries', 'update', row_key, before, after
+    FROM (
+      SELECT n.tenant_id, n.scope_path, jsonb_build_object('memory_id', n.memory_id) AS row_key,
+             ('{' || concat_ws(',',
+               CASE WHEN o.content IS DISTINCT FROM n.content THEN '"content":' || coalesce(to_jsonb(o.content)::text, 'null') END,
+               CASE WHEN o.cited::text IS DISTINCT FROM n.cited::text THEN '"cited":' || coalesce(to_jsonb(o.cited)::text, 'null') END,
+               CASE WHEN o.model IS DISTINCT FROM n.model THEN '"model":' || coalesce(to_jsonb(o.model)::text, 'null') END,
+               CASE WHEN o.call_key IS DISTINCT FROM n.call_key THEN '"call_key":' || coalesce(to_jsonb(o.call_key)::text, 'null') END,
+               CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at THEN '"recorded_at":' || coalesce(to_jsonb(o.recorded_at)::text, 'null') END,
+               CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(o.created_by_run)::text, 'null') END) || '}')::jsonb AS before,
+             ('{' || concat_ws(',',
+               CASE WHEN o.content IS DISTINCT FROM n.content THEN '"content":' || coalesce(to_jsonb(n.content)::text, 'null') END,
+               CASE WHEN o.cited::text IS DISTINCT FROM n.cited::text THEN '"cited":' || coalesce(to_jsonb(n.cited)::text, 'null') END,
+               CASE WHEN o.model IS DISTINCT FROM n.model THEN '"model":' || coalesce(to_jsonb(n.model)::text, 'null') END,
+               CASE WHEN o.call_key IS DISTINCT FROM n.call_key THEN '"call_key":' || coalesce(to_jsonb(n.call_key)::text, 'null') END,
+               CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at THEN '"recorded_at":' || coalesce(to_jsonb(n.recorded_at)::text, 'null') END,
+               CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(n.created_by_run)::text, 'null') END) || '}')::jsonb AS after
+      FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.memory_id = o.memory_id
+    ) AS changed
+    WHERE before <> '{}'::jsonb;
+  END IF;
+  RETURN NULL;
+END $journal$;
+CREATE TRIGGER journal_update AFTER UPDATE ON slowwave.memory_summaries
+  REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_memory_summaries_update();
+
+CREATE FUNCTION slowwave.journal_memory_summaries_delete() RETURNS trigger LANGUAGE plpgsql AS $journal$
+BEGIN
+  IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
+    INSERT INTO slowwave.run_changes
+      (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
+    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_summaries', 'delete',
+           jsonb_build_object('memory_id', n.memory_id), to_jsonb(n) - 'embedding', NULL
+    FROM old_rows n;
+  END IF;
+  RETURN NULL;
+END $journal$;
+CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.memory_summaries
+  REFERENCING OLD TABLE AS old_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_memory_summaries_delete();
 
 CREATE FUNCTION slowwave.journal_memory_accesses_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
 BEGIN
