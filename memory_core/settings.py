@@ -46,6 +46,12 @@ class Settings(BaseSettings):
         default=600, ge=0, le=86_400, description="Seconds one SQL statement may take; 0 for no limit."
     )
     lock_timeout: int = Field(default=30, ge=0, le=3_600, description="Seconds to wait for a row lock; 0 for no limit.")
+    scope_wait: float = Field(
+        default=0,
+        ge=0,
+        le=86_400,
+        description="Seconds a run waits for a scope that another one holds; 0 to leave it out and say so.",
+    )
     root_kind: str = Field(
         default="tenant", min_length=1, description="Kind of the root level where a command names only an id."
     )

@@ -12,6 +12,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.schema import CreateIndex, CreateTable, SetColumnComment
 
+from memory_core.database.children import reads_children
 from memory_core.database.registry import REGISTRY, TableEntry
 from memory_core.database.tables.metadata import SCHEMA, metadata
 
@@ -24,7 +25,10 @@ OPERATOR_RUN_COLUMNS = "tenant_id, id, scope_path, kind, as_of, status, dry_run,
 
 
 def policies(item: TableEntry) -> str:
-    """Row-level security of one table: read along the scope path, write to the own level only."""
+    """Row-level security of one table: read along the scope path, write to the own level only.
+
+    Rows that the registry says are appended along the path, such as uses, may be added at an ancestor's level.
+    """
     name = f"{SCHEMA}.{item.name}"
     tenant = "tenant_id = current_setting('slowwave.tenant_id', true)"
     if item.visibility == "tenant":
@@ -34,12 +38,13 @@ def policies(item: TableEntry) -> str:
         visible = (
             f"{tenant} AND scope_path = ANY (string_to_array(current_setting('slowwave.visible_paths', true), chr(30)))"
         )
+    added = visible if item.appended_along_path else own
     return "\n".join(
         (
             f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY;",
             f"ALTER TABLE {name} FORCE ROW LEVEL SECURITY;",
             f"CREATE POLICY app_reads ON {name} FOR SELECT TO {APP_ROLE} USING ({visible});",
-            f"CREATE POLICY app_inserts ON {name} FOR INSERT TO {APP_ROLE} WITH CHECK ({own});",
+            f"CREATE POLICY app_inserts ON {name} FOR INSERT TO {APP_ROLE} WITH CHECK ({added});",
             f"CREATE POLICY app_updates ON {name} FOR UPDATE TO {APP_ROLE} USING ({own}) WITH CHECK ({own});",
             f"CREATE POLICY app_deletes ON {name} FOR DELETE TO {APP_ROLE} USING ({own});",
             f"GRANT SELECT, INSERT, UPDATE, DELETE ON {name} TO {APP_ROLE};",
@@ -206,6 +211,7 @@ def schema() -> str:
     parts += [policies(item) for item in REGISTRY]
     parts += [operator_policies(), cascade_policy()]
     parts += [DECISION_KEY, MEMORY_VERSION, ENQUEUE, REFRESH_STATISTICS]
+    parts.append(reads_children(APP_ROLE, OWNER_ROLE))
     parts += [journal(item) for item in REGISTRY if item.journalled]
     parts.append(f"GRANT USAGE ON SCHEMA {SCHEMA} TO {APP_ROLE}, {OPERATOR_ROLE};")
     parts.append(f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA {SCHEMA} TO {APP_ROLE};")

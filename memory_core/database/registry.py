@@ -32,6 +32,8 @@ class TableEntry:
         exported: part of a tenant's export.
         erased: how a person's right to erasure reaches it: with the memory it names, or with the scope.
         retention: `keep`, or `expires` where maintenance may drop old rows.
+        appended_along_path: whether a scope may add rows at its ancestors' levels too, which it can read; changing them
+            stays with their own level.
         together: groups of columns that say one thing; undo restores a group whole or not at all.
     """
 
@@ -42,6 +44,7 @@ class TableEntry:
     exported: bool = True
     erased: Literal["memory", "scope"] = "scope"
     retention: Literal["keep", "expires"] = "keep"
+    appended_along_path: bool = False
     together: tuple[tuple[str, ...], ...] = ()
 
     @property
@@ -89,7 +92,10 @@ REGISTRY: tuple[TableEntry, ...] = (
     ),
     TableEntry(tables.memory_embeddings, journalled=True, checksummed=True, erased="memory"),
     TableEntry(tables.memory_summaries, journalled=True, checksummed=True, erased="memory"),
-    TableEntry(tables.memory_accesses, journalled=True, erased="memory", retention="expires"),
+    # A memory of the organisation that a conversation reads is used, and the organisation's night has to know.
+    TableEntry(
+        tables.memory_accesses, journalled=True, erased="memory", retention="expires", appended_along_path=True
+    ),
     TableEntry(
         tables.memory_edges,
         journalled=True,

@@ -83,8 +83,11 @@ class ScopeStep:
 
 @asynccontextmanager
 async def hold(database: Database, scopes: Sequence[TenantScope]) -> AsyncIterator[list[TenantScope]]:
-    """Hold the scopes for the length of a run; yields those that are free, in the given order."""
-    async with held_scopes(database, scopes) as held:
+    """Hold the scopes for the length of a run; yields those that are free, in the given order.
+
+    A scope that is not is waited for as long as the setting `scope_wait` says.
+    """
+    async with held_scopes(database, scopes, wait=database.settings.scope_wait) as held:
         yield [scope for scope in scopes if scope in held]
 
 

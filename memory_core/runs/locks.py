@@ -6,9 +6,11 @@ advisory lock when the connection of a killed process closes.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from time import monotonic
 
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
@@ -29,17 +31,42 @@ FROM unnest(CAST(:names AS text[])) AS name
 logger = logging.getLogger(__name__)
 
 
+LONGEST_PAUSE = 2.0
+"""Seconds between two looks at a scope that is waited for, at most."""
+
+
 @asynccontextmanager
-async def held_scopes(database: Database, scopes: Sequence[TenantScope]) -> AsyncIterator[frozenset[TenantScope]]:
-    """Hold as many of the scopes as are free; yields those, the rest are busy."""
+async def held_scopes(
+    database: Database, scopes: Sequence[TenantScope], *, wait: float = 0
+) -> AsyncIterator[frozenset[TenantScope]]:
+    """Hold as many of the scopes as are free; yields those, the rest are busy.
+
+    Args:
+        wait: seconds to wait for those that are not free at once; those that are, are held meanwhile.
+    """
     by_name = {scope.scope_path: scope for scope in scopes}
+    held: list[str] = []
     async with database.lock_connection() as connection:
-        rows = (await connection.execute(_LOCK, {"names": sorted(by_name)})).all()
-        held = [row.name for row in rows if row.held]
         try:
+            await _take(connection, sorted(by_name), held, wait)
             yield frozenset(by_name[name] for name in held)
         finally:
             await _release(connection, held)
+
+
+async def _take(connection: AsyncConnection, names: Sequence[str], held: list[str], wait: float) -> None:
+    """Take what is free, again and again until everything is held or the time is over; `held` grows."""
+    # The clock of the machine, not of the run: another process has to be waited for.
+    until, pause = monotonic() + wait, 0.05
+    while True:
+        missing = [name for name in names if name not in held]
+        rows = (await connection.execute(_LOCK, {"names": missing})).all()
+        held += [row.name for row in rows if row.held]
+        left = until - monotonic()
+        if len(held) == len(names) or left <= 0:
+            return
+        await asyncio.sleep(min(pause, left))
+        pause = min(2 * pause, LONGEST_PAUSE)
 
 
 async def _release(connection: AsyncConnection, names: Sequence[str]) -> None:

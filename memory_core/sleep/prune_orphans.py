@@ -83,7 +83,7 @@ _WRITE = f"""
 WITH low AS MATERIALIZED (
   SELECT m.id, m.label, m.pinned, m.corrects, m.content_hash, s.importance, s.last_access_at,
          -- A night of the past must not see later activity, so then the accesses up to it are asked.
-         greatest(s.first_night, CASE WHEN m.last_activity_at <= :as_of THEN m.last_activity_at
+         greatest(s.first_night, s.last_access_at, CASE WHEN m.last_activity_at <= :as_of THEN m.last_activity_at
                   ELSE greatest(m.recorded_at, (SELECT max(a.at) FROM memory_accesses a WHERE a.tenant_id = :tenant_id
                                 AND a.scope_path = :scope_path AND a.memory_id = m.id AND a.at <= :as_of)) END) AS since
   FROM memories m JOIN memory_state s ON s.tenant_id = m.tenant_id AND s.memory_id = m.id

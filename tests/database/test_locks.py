@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from memory_core.database.engine import Database
+from memory_core.night.consolidate import consolidate
 from memory_core.runs.ledger import begin_run
 from memory_core.runs.locks import held_scopes
 from memory_core.scope import TenantScope
@@ -100,3 +101,25 @@ async def test_a_run_that_begins_twice_is_one(database: Database, scope: TenantS
     await add_memory(database, scope, "Ann likes tea")
     runs = await asyncio.gather(*(begin_run(database, scope, "sleep", NIGHT) for _ in range(4)))
     assert len({run.id for run in runs}) == 1
+
+
+async def test_a_busy_scope_is_waited_for_where_that_is_set(settings: Settings, scope: TenantScope) -> None:
+    """The run that waits begins when the other has ended; without the setting, or in vain, it is left out as busy."""
+    other = TenantScope.root("tenant", "zeta")
+    async with Database.open(settings) as first, Database.open(settings) as second:
+        for each in (scope, other):
+            await add_memory(first, each, "Ann likes tea")
+        patient = Database.open(settings.model_copy(update={"scope_wait": 20}))
+        hurried = Database.open(settings.model_copy(update={"scope_wait": 0.2}))
+        async with patient, hurried:
+            async with held_scopes(first, [scope]):
+                left_out = await consolidate(second, [scope, other], "sleep", NIGHT)
+                in_vain = await consolidate(hurried, [scope], "sleep", NIGHT)
+                waiting = asyncio.create_task(consolidate(patient, [scope], "sleep", NIGHT))
+                await asyncio.sleep(0.3)
+                assert not waiting.done()
+            (waited,) = await waiting
+    assert [document["status"] for document in left_out] == ["busy", "applied"]
+    assert in_vain[0]["status"] == "busy"
+    assert str(scope) in in_vain[0]["error"]["message"]
+    assert waited["status"] == "applied"

@@ -35,6 +35,8 @@ LAYERS = ("semantic", "episodic", "working", "procedural", "prospective")
 SUPERSEDED_REASONS = ("duplicate", "update", "contradiction", "correction")
 ACCESS_KINDS = ("recall", "hydrate", "mention", "confirm")
 EDGE_KINDS = ("explicit", "co_occurred", "inferred", "synthetic", "clusters")
+IDENTITY_PREFIXES = ("SOUL:", "AGENT_IDENTITY:", "PERSONA:", "IDENTITY:")
+"""Labels of who the agent or its user is; never retired by a phase, and never told to another scope."""
 
 memories = Table(
     "memories",

@@ -635,7 +635,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON slowwave.memory_summaries TO slowwave_ap
 ALTER TABLE slowwave.memory_accesses ENABLE ROW LEVEL SECURITY;
 ALTER TABLE slowwave.memory_accesses FORCE ROW LEVEL SECURITY;
 CREATE POLICY app_reads ON slowwave.memory_accesses FOR SELECT TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = ANY (string_to_array(current_setting('slowwave.visible_paths', true), chr(30))));
-CREATE POLICY app_inserts ON slowwave.memory_accesses FOR INSERT TO slowwave_app WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_inserts ON slowwave.memory_accesses FOR INSERT TO slowwave_app WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = ANY (string_to_array(current_setting('slowwave.visible_paths', true), chr(30))));
 CREATE POLICY app_updates ON slowwave.memory_accesses FOR UPDATE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true)) WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
 CREATE POLICY app_deletes ON slowwave.memory_accesses FOR DELETE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
 GRANT SELECT, INSERT, UPDATE, DELETE ON slowwave.memory_accesses TO slowwave_app;
