@@ -29,7 +29,12 @@ class CooccurrenceSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    lookback_hours: float = Field(default=24, gt=0, le=24 * 366, description="How far back from as_of activity counts.")
+    lookback_hours: float = Field(
+        default=24,
+        gt=0,
+        le=24 * 366,
+        description="How far back from as_of activity counts; what is exactly so old no longer does.",
+    )
     window_minutes: float = Field(
         default=60, gt=0, le=24 * 60, description="Activities at most this far apart, this included, are together."
     )
@@ -38,7 +43,7 @@ class CooccurrenceSettings(BaseModel):
         default=0.3, gt=0, lt=1, description="Share of the way to weight 1 that one night of activity together moves."
     )
     night_hours: float = Field(
-        default=12, gt=0, le=24 * 366, description="Hours that must lie between two pieces of evidence for one link."
+        default=12, gt=0, le=24 * 366, description="Hours between two pieces of evidence for one link, at least."
     )
 
 

@@ -49,7 +49,7 @@ class PruneOrphansSettings(BaseModel):
         default=8.0, ge=1, le=10, description="From this importance on, a memory's last link is kept."
     )
     used_days: float = Field(
-        default=30, ge=0, le=36_600, description="Memories used within so many days are kept, however stale."
+        default=30, ge=0, le=36_600, description="Memories used less than so many days ago are kept, however stale."
     )
     allow_without_use: bool = Field(
         default=False, description="Prune a scope although nothing in it was ever used, as far as is known."

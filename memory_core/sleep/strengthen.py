@@ -24,7 +24,12 @@ class StrengthenSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    lookback_hours: float = Field(default=24, gt=0, le=24 * 366, description="How far back from as_of evidence counts.")
+    lookback_hours: float = Field(
+        default=24,
+        gt=0,
+        le=24 * 366,
+        description="How far back from as_of evidence counts; what is exactly so old no longer does.",
+    )
     rate: float = Field(
         default=0.1,
         gt=0,

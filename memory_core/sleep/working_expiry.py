@@ -29,7 +29,10 @@ class WorkingExpirySettings(BaseModel):
 
     enabled: bool = Field(default=False, description="Whether nights retire working memories that are over.")
     default_hours: float = Field(
-        default=24, gt=0, le=24 * 36_600, description="Lifetime of working memories that say none, since recorded."
+        default=24,
+        gt=0,
+        le=24 * 36_600,
+        description="Lifetime of working memories that say none, since recorded; what is exactly so old is over.",
     )
 
 
