@@ -343,7 +343,7 @@ async def test_other_scopes_memories_are_out_of_reach(database: Database, scope:
 
 
 async def test_a_naive_time_is_refused(database: Database, scope: TenantScope) -> None:
-    """Every edit is dated in UTC, or not made."""
+    """Every edit is dated in UTC, or not made (F55)."""
     memory_id = await add_memory(database, scope, "Ann likes tea")
     naive = datetime(2026, 3, 1)  # noqa: DTZ001
     for attempt in (

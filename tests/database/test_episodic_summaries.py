@@ -39,7 +39,7 @@ async def summaries(database: Database, scope: TenantScope) -> list[dict[str, An
 
 
 async def test_the_oldest_are_summed_up_and_stay(database: Database, scope: TenantScope) -> None:
-    """In whole batches until few enough wait; every episode is as before; again changes nothing; undo restores."""
+    """In whole batches until few enough wait; every episode is kept; again changes nothing; undo restores (F41)."""
     await add_episodes(database, scope, 17)
     before = await state(database, scope)
     night = await sleep(database, scope, STEP, **small())

@@ -32,7 +32,7 @@ async def state(database: Database, scope: TenantScope) -> str:
 
 
 async def test_a_step_is_done_once_and_undone_exactly(database: Database, scope: TenantScope) -> None:
-    """A run changes what it should, a second one nothing, and undo restores the checksum."""
+    """A run changes what it should, a second one nothing, and undo restores the checksum (F04)."""
     await add_memory(database, scope, "Ann likes tea", access_at=(ago(hours=2), ago(hours=1)))
     before = await state(database, scope)
 

@@ -35,7 +35,7 @@ def end_holders(database: Database) -> None:
 async def test_a_held_scope_is_busy_and_its_neighbours_are_free(
     database: Database, settings: Settings, scope: TenantScope
 ) -> None:
-    """Within a process and between processes; a parent, a child and a sibling are scopes of their own."""
+    """Within a process and between processes; a parent, a child and a sibling are scopes of their own (F31)."""
     child, sibling = scope.child("brand", "one"), scope.child("brand", "two")
     async with held_scopes(database, [child, child]) as held, Database.open(settings) as other:
         assert held == {child}

@@ -49,7 +49,7 @@ async def test_recall_gives_the_nearest_current_memories_first(database: Databas
 
 
 async def test_recall_records_the_use_of_what_it_returns_only(database: Database, scope: TenantScope) -> None:
-    """One use a returned memory, at the time of the call; none with record=False or as_of."""
+    """One use a returned memory, at the time of the call; none with record=False or as_of (F15)."""
     tea = await remember(database, scope, "Ann drinks green tea")
     await remember(database, scope, "The tram runs every ten minutes")
     await ask(database, scope, "green tea", k=1, record=False)

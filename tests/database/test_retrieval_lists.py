@@ -29,7 +29,7 @@ async def listed(database: Database, scope: TenantScope, **options):
 
 
 async def test_memories_are_listed_by_status_layer_and_label(database: Database, scope: TenantScope) -> None:
-    """Each memory has one status, and what replaced or retired it is told with it."""
+    """Each memory has one status, and what replaced or retired it is told with it; no label is a pattern (F39)."""
     new = await remember(database, scope, "Ann lives in Porto", label="PERSON: Ann", external_id="m-2")
     old = await remember(database, scope, "Ann lives in Leeds", label="PERSON: Ann", external_id="m-1")
     await supersede(database, scope, old, new)

@@ -349,7 +349,7 @@ async def test_a_belief_in_use_keeps_its_evidence(database: Database, scope: Ten
 
 
 async def test_begin_refuses_what_is_not_a_night(database: Database, scope: TenantScope) -> None:
-    """A naive time, an unknown scope, an unknown kind."""
+    """A naive time, an unknown scope, an unknown kind (F28, F55)."""
     with pytest.raises(NotFound):
         await begin_run(database, scope, "sleep", NIGHT)
     await add_memory(database, scope, "Ann likes tea")

@@ -90,7 +90,7 @@ async def test_every_field_is_kept(database: Database, scope: TenantScope) -> No
 
 
 async def test_the_same_again_changes_nothing(database: Database, scope: TenantScope) -> None:
-    """Dated, undated, with and without external id: the second write adds no row and changes none."""
+    """Dated, undated, with and without external id: the second write adds no row and changes none (F40, F58)."""
     memories = [
         memory("Ann likes tea", external_id="a", observed_at="2026-02-01T00:00:00Z"),
         memory("Ann likes jam", observed_at="2026-02-01T00:00:00Z"),

@@ -37,7 +37,7 @@ async def state(database: Database, scope: TenantScope) -> str:
 
 @pytest.mark.faults
 async def test_97_of_100_scopes_sleep(database: Database) -> None:
-    """One poisoned row, one guard, one busy scope: three are reported, nothing of theirs changed, the rest slept."""
+    """One poisoned row, one guard, one busy scope: three are named, nothing of theirs changed, the rest slept (F28)."""
     scopes = [TenantScope.root("tenant", f"t{number:03}") for number in range(100)]
     poisoned, guarded, busy = scopes[17], scopes[42], scopes[99]
     for scope in scopes:

@@ -75,7 +75,7 @@ async def test_an_error_of_the_database_tells_no_memory(database: Database, scop
 
 
 async def test_two_processes_do_a_step_once(database: Database, scope: TenantScope, settings: Settings) -> None:
-    """The second waits for the first, is told of a conflict before it has done anything, and then finds the result."""
+    """The second waits, is told of a conflict before it has done anything, and then finds the result (F30, F31)."""
     await add_memory(database, scope, "Ann likes tea")
     context = await begun(database, scope)
     entered = 0

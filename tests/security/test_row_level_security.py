@@ -56,7 +56,7 @@ async def test_another_tenant_sees_nothing(database: Database, filled: TenantSco
 
 
 async def test_a_child_reads_its_ancestors_and_a_sibling_does_not(database: Database, scope: TenantScope) -> None:
-    """Visibility is by prefix, along the path only."""
+    """Visibility is by prefix, along the path only, for every table (F37, F52)."""
     brand, sibling = scope.child("brand", "one"), scope.child("brand", "two")
     await fill_every_table(database, brand)
     conversation = brand.child("conversation", "c-1")
@@ -68,7 +68,7 @@ async def test_a_child_reads_its_ancestors_and_a_sibling_does_not(database: Data
 
 
 async def test_a_write_reaches_the_own_level_only(database: Database, scope: TenantScope) -> None:
-    """A child neither changes, deletes nor adds its parent's rows, whatever the statement says."""
+    """A child neither changes, deletes nor adds its parent's rows, whatever the statement says (F33, F38)."""
     await fill_every_table(database, scope)
     child = scope.child("brand", "one")
     for item in REGISTRY:
@@ -90,7 +90,7 @@ async def test_a_write_reaches_the_own_level_only(database: Database, scope: Ten
 
 
 async def test_an_edge_cannot_reach_into_another_tenant(database: Database, scope: TenantScope) -> None:
-    """The composite foreign key refuses what row-level security cannot see."""
+    """The composite foreign key refuses what row-level security cannot see (F61)."""
     stranger = TenantScope.root("tenant", "globex")
     theirs = await add_memory(database, stranger, "their secret")
     ours = await add_memory(database, scope, "our fact")

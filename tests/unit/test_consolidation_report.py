@@ -58,7 +58,7 @@ def test_the_ten_documented_fields_are_summed_from_the_phases() -> None:
 
 
 def test_each_phase_keeps_its_figures_and_reasons() -> None:
-    """A phase says what it looked at, what it left alone and why, and what failed; all of it is JSON."""
+    """A phase says what it looked at, what it left alone and why, and what failed; all of it is JSON (F51)."""
     phases = json.loads(json.dumps(ConsolidationReport.from_steps(SCOPE, STEPS).to_dict()))["phases"]
     assert list(phases) == ["strengthen", "cooccurrence", "pending_edges", "prune_orphans", "meta_nodes"]
     assert phases["cooccurrence"]["skipped"] == {"too far": 5}

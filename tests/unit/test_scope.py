@@ -62,7 +62,7 @@ def test_derived_ids_belong_to_their_scope() -> None:
 
 
 def test_the_flat_form_warns_and_isolates() -> None:
-    """The old construction still works; its namespace is a real level."""
+    """The old construction still works; its namespace is a real level (F36)."""
     with pytest.warns(DeprecationWarning, match="TenantScope.root"):
         engineering = TenantScope(tenant_id="acme", namespace="engineering")
     with pytest.warns(DeprecationWarning, match="TenantScope.root"):
@@ -82,7 +82,7 @@ def test_names_that_could_be_mistaken_are_refused(bad: str) -> None:
 
 
 def test_a_kind_appears_once_and_depth_is_bounded() -> None:
-    """Two levels of one kind, and endless paths, are refused."""
+    """Two levels of one kind, and endless paths, are refused (F59)."""
     with pytest.raises(InvalidScope, match="twice"):
         TenantScope.root("org", "a").child("org", "b")
     with pytest.raises(InvalidScope, match="at most 16"):
