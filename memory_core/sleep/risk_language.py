@@ -2,7 +2,7 @@
 
 A list is a text of families separated by semicolons, or by line breaks where it has none, their forms separated by
 commas; what follows `#` is a comment. A form is a word or several in a row, in any case; `a|b` in it stands for either
-word, and `~` for an article, a possessive or nothing.
+word, `~` for an article, a possessive or nothing, and `#` for a word with a digit.
 """
 
 from __future__ import annotations
@@ -63,6 +63,8 @@ class RiskLanguage:
         verbs: words at which the reach of a reverser ends as well.
         joiners: "and": the reach of a negator ends here unless a marker stands just before.
         set_aside: "if", "novel about": what follows in the same clause is supposed or told, not reported.
+        frames: "role play", "crossword": before a marker in its sentence, they say that nobody is meant.
+        all_clear: "turned out to be harmless": anywhere behind a marker, it takes it back.
         mentions: "the word", "the film": the marker just after it is a name.
         denials: what follows a marker in its clause and denies it, such as "ruled out".
         none: "none", "zero": deny a marker just before them, also after a colon ("Errors: none").
@@ -86,6 +88,8 @@ class RiskLanguage:
     verbs: tuple[str, ...] = ()
     joiners: tuple[str, ...] = ()
     set_aside: tuple[str, ...] = ()
+    frames: tuple[str, ...] = ()
+    all_clear: tuple[str, ...] = ()
     mentions: tuple[str, ...] = ()
     denials: tuple[str, ...] = ()
     none: tuple[str, ...] = ()

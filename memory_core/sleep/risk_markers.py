@@ -24,7 +24,7 @@ from memory_core.sleep.risk_language import RiskLanguage, folded
 from memory_core.sleep.risk_sentence import WORD, Scanner, Token
 from memory_core.sleep.risk_words import LANGUAGES
 
-RULES_VERSION = "2"
+RULES_VERSION = "3"
 """Part of the fingerprint: raise it when the rules decide otherwise, so that every text is looked at again."""
 
 _ADDRESS = re.compile(r"\b[a-z][a-z0-9+.-]*://\S+|\bwww\.\S+|\S+@\S+\.\S+", re.IGNORECASE)

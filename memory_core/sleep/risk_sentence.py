@@ -20,9 +20,20 @@ TURNER_REACH = 3
 DENIAL_REACH = 6
 
 WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+PHRASE_WORD = re.compile(rf"#|{WORD.pattern}")
+_SENTENCE_END = re.compile(r"[.!?\n\r]")
+_DIGIT = re.compile(r"\d")
 _CLAUSE_END = re.compile(r"[.;:!?()\[\]{}\n\r—–|]|\s-+\s")
 _HYPHENS = frozenset("-\u2010\u2011")
 _NO_KIND: frozenset[str] = frozenset()
+
+
+CUES = ("not_negators", "denials", "set_aside", "frames", "all_clear", "mentions", "turners", "negators", "reversers")
+"""The lists of a language that may take a marker back, or keep it from being taken back."""
+
+
+def _shape(word: str) -> str:
+    return "#" if _DIGIT.search(word) else word
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +56,7 @@ class Phrases:
     def __init__(self, phrases: Iterable[tuple[str, str]]) -> None:
         kinds: dict[tuple[str, ...], frozenset[str]] = {}
         for phrase, kind in phrases:
-            words = tuple(WORD.findall(phrase))
+            words = tuple(PHRASE_WORD.findall(phrase))
             if words:
                 kinds[words] = kinds.get(words, _NO_KIND) | {kind}
         self._by_first: dict[str, list[tuple[tuple[str, ...], frozenset[str]]]] = {}
@@ -57,9 +68,10 @@ class Phrases:
     def find(self, words: Sequence[str]) -> Iterator[tuple[int, int, frozenset[str]]]:
         """Start, end (exclusive) and kinds of each phrase."""
         position = 0
+        shapes = [_shape(word) for word in words]
         while position < len(words):
-            for phrase, kinds in self._by_first.get(words[position], ()):
-                if tuple(words[position : position + len(phrase)]) == phrase:
+            for phrase, kinds in self._by_first.get(shapes[position], ()):
+                if tuple(shapes[position : position + len(phrase)]) == phrase:
                     yield position, position + len(phrase), kinds
                     position += len(phrase)
                     break
@@ -77,13 +89,9 @@ class Scanner:
             [(form, "harmless") for form in language.harmless]
             + [(form, "marker") for family in language.markers for form in family]
         )
-        self._cues = Phrases(
-            (form, kind)
-            for kind in ("not_negators", "denials", "set_aside", "mentions", "turners", "negators", "reversers")
-            for form in getattr(language, kind)
-        )
+        self._cues = Phrases((form, kind) for kind in CUES for form in getattr(language, kind))
         self.breakers = frozenset(language.breakers)
-        phrases = [tuple(WORD.findall(form)) for family in language.markers for form in family]
+        phrases = [tuple(PHRASE_WORD.findall(form)) for family in language.markers for form in family]
         self._marker_words = frozenset(words[0] for words in phrases if len(words) == 1)
         self._marker_phrases: dict[str, list[frozenset[str]]] = {}
         for words in phrases:
@@ -95,7 +103,7 @@ class Scanner:
         if not self._marker_words.isdisjoint(words):
             return True
         begun = self._marker_phrases.keys() & words
-        if begun and any(phrase.issubset(words) for word in begun for phrase in self._marker_phrases[word]):
+        if begun and any(phrase.issubset({"#", *words}) for word in begun for phrase in self._marker_phrases[word]):
             return True
         return bool(self._compound_endings) and any(word.endswith(self._compound_endings) for word in words)
 
@@ -155,7 +163,18 @@ class Sentence:
             or (self.language.names_are_capitalised and self._is_part_of_a_name(start, end))
             or self._is_denied_before(start)
             or self._is_denied_behind(end)
+            or self._is_framed(start)
+            or any("all_clear" in kinds for begin, (_, kinds) in self._cue_starting_at.items() if begin >= end)
         )
+
+    def _is_framed(self, start: int) -> bool:
+        """Whether a frame stands before the marker in its sentence, commas and colons between or not."""
+        for position in range(start, 0, -1):
+            if "frames" in self._cue_ending_at.get(position, (0, _NO_KIND))[1]:
+                return True
+            if position < start and _SENTENCE_END.search(self._gaps[position]):
+                return False
+        return False
 
     def _ends_clause(self, position: int) -> bool:
         """Whether the clause ends before the word at this position; a comma in a list of markers does not end one."""

@@ -34,7 +34,18 @@ razzia; illegal, illegale; rechtswidrig; verstoß, verstöße, verstößt; frist
 räumungsklage; abgemahnt, abmahnung; einstweilige verfügung; verurteilt; verdacht, verdächtig, verdächtigt; haftung;
 vertragsbruch; unterlassung; überfallen, überfall; gewalt; geschlagen; misshandelt, missbraucht, missbrauch; gemobbt,
 mobbing; gestalkt, stalker; belästigt, belästigung; gasgeruch; schimmel; regnet herein; gestrandet; eingesperrt;
-entführt, entführung; gebissen; ertrinkt; lawine; sturmschaden
+entführt, entführung; gebissen; ertrinkt; lawine; sturmschaden; schwillt; hals zu; zehnfache|falsche|doppelte dosis;
+durchfall; trinkt|isst kaum; erbricht, erbrochen; säumniszuschlag; fehlen seit; nicht mehr tragen|zahlen|bezahlen;
+erpresserschreiben; läuft morgen|bald über; zu # prozent voll; unbekannte haben; immer wieder aus; fällt ständig aus;
+führerschein ist weg; führerschein weg; promille; vernachlässigung; gerichtsvollzieher; abschiebung, abgeschoben;
+glatteis; ins schleudern; im graben; sich etwas antut; angst dass; habe angst; hat angst; lassen sich nicht öffnen;
+ausgeraubt; betrunken; bewaffnet; messer; drohbrief; drohungen; schlägerei; prügelei; ertappt; hausverbot;
+sorgerechtsstreit; wasserschaden; rohrbruch; kurzschluss; stromausfall; explodierte; einsturz, eingestürzt; entgleist;
+verschüttet; verbrannt, verbrennung, verbrennungen; verbrüht; erfroren; kollabiert, kollaps; herzstillstand; atmet
+nicht; ohne führerschein; mit jemandes|meiner|seiner|ihrer kreditkarte; kreditkarte in; aus der wohnung raus; räumung;
+schufa; inkasso; kündigung, gekündigt; pleitegeier; umsatzeinbruch; steuerprüfung; nachzahlung, nachzahlungen;
+rückzahlung; vertragsstrafe; schadensersatz; unterlassungsklage; schadenersatz; patentverletzung; datenpanne;
+datenschutzverletzung
 """
 
 _HARMLESS = """
@@ -73,6 +84,19 @@ GERMAN = RiskLanguage(
         im film|kurs|buch|seminar|spiel|unterricht|drehbuch|museum; das lehrbuch enthält; geträumt, träumt,
         träumte; erfunden, erfundene, erfundener; fiktiv, fiktive, fiktiver; geprobt, probt; proben|üben|übt
         den|einen
+        """
+    ),
+    frames=forms(
+        """
+        rollenspiel; planspiel; übungsfall; übungsaufgabe; kreuzworträtsel; quiz; brettspiel; videospiel; theaterstück;
+        krimi; version heißt; codename; heißt intern; schulung; musterbrief; beispieldaten; testdaten; sprichwort; witz;
+        märchen; roman; geträumt; wird|wurde gefragt; im kurs|quiz|unterricht
+        """
+    ),
+    all_clear=forms(
+        """
+        fehlalarm; falscher alarm; war harmlos; ist harmlos; stellte sich als harmlos; gestohlen wurde nichts;
+        gebrannt hat es nicht; nichts passiert; nichts geschehen; niemand verletzt; kein schaden
         """
     ),
     mentions=forms("das wort, der begriff, namens, genannt, der film, das spiel, der roman, das buch"),

@@ -21,10 +21,11 @@ offer; declined an offer; declined the meeting; declined to; decline the invitat
 declines the invitation; declines to; severe weather plan; cancer research; breach of etiquette; crisis team; disaster
 recovery; disaster movie; breakdown by; breakdown of; cost breakdown; price breakdown; leak test; leak tests; leak
 proof; danger zone; negative space; stress test; retry failed; retries failed; retry a failed; retries a failed; retry
-the failed; retries the failed; penetration test; fail safe; failsafe; fail over; failover; error page; error pages;
-error code table; returns failure; returns an error; killer app|feature|deal|workout|whale|argument; killing time;
-kill time; killing it; dying to; dying for; heart attack on a plate; death by chocolate; bleeding heart|edge; burning
-man|desire|question|question; broken english; fire
+the failed; retries the failed; penetration test; butterfly stroke; stroke rate; fever tree; tree fever; poison ivy
+colour; poison ivy is; dangerously good|delicious; failure is not an option; fail safe; failsafe; fail over; failover;
+error page; error pages; error code table; returns failure; returns an error; killer
+app|feature|deal|workout|whale|argument; killing time; kill time; killing it; dying to; dying for; heart attack on a
+plate; death by chocolate; bleeding heart|edge; burning man|desire|question|question; broken english; fire
 brigade|station|drill|drills|exit|exits|extinguisher|extinguishers|door|doors|engine|fighter|fighters|safety|pit|wall;
 flood of messages|emails|mails|requests|letters|orders|light; flooded with
 messages|emails|letters|light|congratulations; panic room|button; stroke of luck|genius|midnight; stroke of the pen;
@@ -94,6 +95,27 @@ for example; in theory; in general; as a joke; on stage; in the
 film|movie|novel|book|play|story|series|game|musical|sketch
 """
 
+# A sentence that begins so is about words, pictures or play.
+_FRAMES = """
+role play|playing; crossword; flashcard|flashcards; quiz; trivia; debate club|motion; moot court; mock trial; board
+game; video game; computer game; card game; escape room; in monopoly; demo|sample|dummy|example|placeholder data; demo
+account|customer; letter|mail|email|report|form template; template for|of; code name|names; codename; project
+name|names; chaos day; game day; tabletop exercise; fire drill; evacuation drill; simulation of; thought experiment;
+poster|sticker|slogan|mug|shirt saying|that says; known|famous for ~ sentence|line|quote|saying; ~ proverb; tongue
+twister; lyrics; poem; novel|film|movie|series|show follows|is about|tells; book club; film|movie night; season
+one|two|three; chapter one|two|three; case study; exam question; homework question; essay topic; practice case; word
+of the day; vocabulary; dictionary entry; theatre|theater play|group; audition; costume; carnival; halloween; april
+fool|fools
+"""
+
+_ALL_CLEAR = """
+false alarm; turned|turns out to be harmless|genuine|legitimate|fine|nothing|unfounded|benign|false; turned|turns out
+to come|belong; proved|proven harmless|unfounded|false|benign; turned out to be a|an
+mistake|misunderstanding|error|hoax|test|drill|joke; was|is|were|are genuine|legitimate|harmless|unfounded; cleared ~
+as legitimate|harmless|genuine; cleared all|them|it as; nothing to worry about; all clear; no harm done; no damage; no
+harm; nothing happened; nobody was|is hurt; no one was|is hurt; is harmless; reads ~ sign|poster|sticker|shirt
+"""
+
 _MENTIONS = """
 the word, the words, the term, titled, entitled, called, named, nicknamed, codenamed
 the film, the movie, the novel, the book, the game, the song, the band, the album, the board game
@@ -121,6 +143,8 @@ ENGLISH = RiskLanguage(
     verbs=forms(_VERBS),
     joiners=("and", "plus"),
     set_aside=forms(_SET_ASIDE, _DETERMINERS),
+    frames=forms(_FRAMES, _DETERMINERS),
+    all_clear=forms(_ALL_CLEAR, _DETERMINERS),
     mentions=forms(_MENTIONS),
     denials=forms(_DENIALS),
     none=("none", "nil", "zero", "0", "no"),

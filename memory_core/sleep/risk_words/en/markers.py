@@ -29,7 +29,10 @@ run|runs|ran|running out of; run|runs|ran|running low on; beyond repair; unusabl
 instability; above ~ limit; over ~ limit; exceeds ~ limit; cannot cope; overwhelmed; understaffed; overloaded,
 overworked; burnt out, burned out; burnout; sabotage, sabotaged; tampered with; vandalised, vandalized, vandals,
 vandalism, vandal; was|were|been refused; refused entry|admission|treatment|payment|to pay|to leave|to help; refuses
-to pay|leave|help; exceeded|exceeds ~ limits|budget|capacity|threshold; exceeded ~ limit
+to pay|leave|help; exceeded|exceeds ~ limits|budget|capacity|threshold; exceeded ~ limit; to be thrown away; washed
+away; tore ~ roof; torn off; wobbles, wobbly; fell|dropped|down|plunged|lost|lose # percent; # percent full; is
+rising; are rising; still rising; runs|run|ran out on|this|next; will be lost; are lost; get lost for good; thrown out
+of; pulled from the|our shops|shelves|market; scared of|for; afraid; fears for
 """
 
 HEALTH = """
@@ -61,7 +64,12 @@ skipped ~ insulin|medication|medicine|pills|dose; missed ~ insulin|medication|do
 poisoned, poisonous, poison; toxic, toxin; contaminated, contamination; carbon monoxide; asbestos; radiation leak;
 bedsore, bedsores; gangrene; blood pressure was|is; spread to ~ liver|lungs|lung|brain|bones|bone, spreads to ~
 arm|jaw; swallowed ~ battery|coin|button|magnet|pill|pills; dog|snake|cat|tick|spider bit; was|were|been|got bitten;
-insect bites; slipped and fell; fell and hurt; hit ~ head; hits ~ child|children|wife|girlfriend|son|daughter
+insect bites; slipped and fell; fell and hurt; hit ~ head; hits ~ child|children|wife|girlfriend|son|daughter;
+meds|medication|pills|insulin ran|run|runs out; tightness in ~ chest; pounding headache; eating disorder; breathing
+pauses; oxygen down; instead of # mg; year|years|months|weeks|days to live; full of smoke; may not recover; not
+recover; diarrhoea, diarrhea; hung on by; glass splinters; splinters; grenade; rats; bedbugs; lice; swells; throat
+swells|closes; turned blue; stopped eating; refuses food; weighs # kg; cannot keep|hold anything down; blood in;
+coughing blood; coughs blood; sleepwalks; hears voices; harms herself|himself; cuts herself|himself
 """
 
 MONEY = """
@@ -88,7 +96,12 @@ fine of, fines of; penalty, penalties, penalised, penalized; surcharge for late;
 out; not covered; not insured; uninsured; underinsured; insurance lapsed|expired; run out of cash|money; runs out of
 cash|money; ran out of cash|money; cash will run out; money is gone, money has gone; below cost; layoffs; laid off;
 redundancies; made redundant; unemployed; hiring freeze; pay cut; closing the plant|factory|shop|store|office; shut
-down ~ plant|factory|office; price shock; supply shock; was|were|been|got fired; being fired
+down ~ plant|factory|office; price shock; supply shock; was|were|been|got fired; being fired; clawed|claw back; covers
+only; claimed twice; claimed # times; gambling, gambles, gambled; casino; blew ~ savings|money|budget; emptied ~
+account|accounts|safe; could|cannot not reconcile; does not add up; do not add up; missing from ~ till|account|safe;
+paying herself|himself; skimming; surcharge, surcharges; back payment; back taxes; credit score fell; went into
+default; into default; unpaid for; frozen funds; price has doubled|tripled; living on ~ overdraft; pawned; loan shark;
+debt collector, debt collectors; bailiff, bailiffs; underwater mortgage; short of cash; cash crunch; burn rate; run on
 """
 
 OPERATIONS = """
@@ -121,7 +134,14 @@ fell off; crushed; scalded; near miss; walkout; stock ran out; unplanned; was|we
 maker|manufacturer; safety recall; fire broke|in|at; ~ fire on; fires in; wildfire; burst|bursts into flames; burst ~
 tyre|tire|tank; burst the|a|our pipe; pipe|tank|tyre|tire|boiler|dam burst; for cracking; cracks in; cracked ~
 screen|wall|rib|pipe|pads; in cracks; strike by; on strike; go|going|went on strike; lightning strike; strikes at; got
-hacked; hack of
+hacked; hack of; missed ~ sla; take|takes|took|taking ~ shop|site|service|system|cluster down; ends support; end of
+life; end of support; no more security fixes|updates|patches; unpatched; trying passwords; failed logins; attempts
+since; left open over|overnight; ransom, ransom note; still has root|access|admin; stopping|failing silently; silently
+failing|failed|dropped; no restorable backup; split brain; data race; race condition; out of sync; drifting; rolled
+back because; single disk; disk failure; # degrees in; tripped ~ breaker; power loss; pulled ~ plug; shut down
+unexpectedly; keeps restarting|crashing|failing; restarts every; hangs since; lost packets; dropped packets; stalled;
+backlog of; rejected by customs; rust, rusty; corroded, corrosion; brakes fail; wheel came off; ran aground; capsized;
+sinking
 """
 
 LAW = """
@@ -144,7 +164,12 @@ contract; contract is invalid; expired licence|license|permit; licence|license|p
 contract|agreement, terminates ~ contract|agreement; without notice; non compete; strike action; threatens to strike;
 child labour, child labor; forced labour, forced labor; human trafficking; smuggled, smuggling; perjured; shut the,
 shut down by; closed by the authorities; shut ~ kitchen|restaurant|shop|factory; revoked; threatened|threatening to
-strike|sue|evict; threatens to sue|evict
+strike|sue|evict; threatens to sue|evict; accuses, accuse; lose ~ case|appeal; unanswered for; past the|its
+limit|deadline; backdate, backdated; without consent; per mille; licence|license is gone|suspended|revoked; lost ~
+licence|license; leave the country; shut down ~ restaurant|kitchen|shop|site; terminate and; disqualified; struck off;
+barred from; stripped of; lawsuit threat; lawyers are|have; class action; recall notice; non payment; breach notice;
+notice of; police questioned; police are looking; fled the; on the run; wanted for; extradition; custody of; caught
+driving|stealing|cheating
 """
 
 PRIVATE_LIFE = """
@@ -160,7 +185,13 @@ rising; water is rising; icy road|roads; black ice; skidded; hit and run; ran ov
 drunk; drives drunk; wrong way driver; lost on the mountain; homeless; on the street since; using|used my
 name|identity|card|account; taken over; was taken over; hijacked; impersonated, impersonates, impersonating; is using
 my; is using our; fake profile; doxxed; sextortion; divorce battle; custody battle; cannot remember; does not
-recognise us|me|her|him; wandered off; dementia is getting; shots fired; shot dead; was shot
+recognise us|me|her|him; wandered off; dementia is getting; shots fired; shot dead; was shot; shove|shoves|shoved;
+slipped; window ledge; nude pictures|photos|images; tracker under; wrong way down; poses as; asks ~ friends for money;
+has not answered; have not answered; hasn't answered; climbed out; run someone over; run over; fell into; fell
+through; nearly fell, nearly died, nearly hit; almost fell|drowned|died|hit; attacked by; chased by; cornered by;
+screams for help; screamed for help; called the police; locked in; left behind alone; playing with
+matches|fire|knives; unfenced pool; loose dog; snow load; gas bottle; frayed cable|cord; exposed wire|wires|cable;
+choking hazard; undertow; thin ice; rip current; avalanche warning
 """
 
 MARKERS = ";\n".join((GENERAL, HEALTH, MONEY, OPERATIONS, LAW, PRIVATE_LIFE))
