@@ -85,6 +85,12 @@ async def model_summaries(runs: Runs) -> State[Any]:
     return await advance_step("model_summaries", runs)
 
 
+@task(**options("promotion", TAG))
+async def promotion(runs: Runs) -> State[Any]:
+    """Off unless switched on: what several child scopes say alike becomes known in the scope above them."""
+    return await advance_step("promotion", runs)
+
+
 SLEEP_TASKS: tuple[Task[..., Any], ...] = (
     strengthen,
     decay,
@@ -98,4 +104,5 @@ SLEEP_TASKS: tuple[Task[..., Any], ...] = (
     episodic_summaries,
     model_summaries,
     soul_corrections,
+    promotion,
 )

@@ -37,6 +37,7 @@ PURPOSES = {
     "episodic_summaries": "Old episodes are summed up beside them, where that is switched on.",
     "model_summaries": "A model's summaries stand beside the extractive ones, where that is switched on.",
     "soul_corrections": "What a person corrected is applied to the SOUL profile.",
+    "promotion": "What child scopes say alike is known to their parent too, where that is switched on.",
     "embed": "Memories without a vector get one.",
     "collect": "What waits to be harmonised, oldest first.",
     "cluster": "Statements about the same thing are brought together.",

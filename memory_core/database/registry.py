@@ -93,9 +93,7 @@ REGISTRY: tuple[TableEntry, ...] = (
     TableEntry(tables.memory_embeddings, journalled=True, checksummed=True, erased="memory"),
     TableEntry(tables.memory_summaries, journalled=True, checksummed=True, erased="memory"),
     # A memory of the organisation that a conversation reads is used, and the organisation's night has to know.
-    TableEntry(
-        tables.memory_accesses, journalled=True, erased="memory", retention="expires", appended_along_path=True
-    ),
+    TableEntry(tables.memory_accesses, journalled=True, erased="memory", retention="expires", appended_along_path=True),
     TableEntry(
         tables.memory_edges,
         journalled=True,

@@ -184,10 +184,19 @@ async def _ranked(connection: ScopedConnection, values: Mapping[str, Any], *, th
         hit_ids=[row["id"] for row in memories],
         hit_cosines=[float(row["cosine"]) for row in memories],
     )
-    found = [*map(_belief_result, beliefs), *map(_memory_result, memories)]
-    # At the same score a belief stands before the memory it rests on.
-    found.sort(key=lambda item: (-item["score"], item["kind"], -item["signals"]["confidence"], item["id"]))
-    return list(_distinct(found))
+    ranked = [(row, _belief_result(row)) for row in beliefs] + [(row, _memory_result(row)) for row in memories]
+    # At the same score a belief stands before the memory it rests on, and what the scope itself knows before what a
+    # scope above it does, such as a copy that was promoted from here.
+    ranked.sort(
+        key=lambda pair: (
+            -pair[1]["score"],
+            pair[1]["kind"],
+            -len(pair[0]["scope_path"]),
+            -pair[1]["signals"]["confidence"],
+            pair[1]["id"],
+        )
+    )
+    return list(_distinct(item for _, item in ranked))
 
 
 def _memory_result(row: RowMapping) -> dict[str, Any]:

@@ -13,11 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import RowMapping
 
 from memory_core.database.scoped import ScopedConnection
+from memory_core.database.tables.memories import IDENTITY_PREFIXES as IDENTITY_PREFIXES
 from memory_core.errors import GuardTripped
 from memory_core.runs.context import RunContext
-
-IDENTITY_PREFIXES = ("SOUL:", "AGENT_IDENTITY:", "PERSONA:", "IDENTITY:")
-"""Labels of who the agent or its user is; never retired by a phase."""
 
 IDENTITY_CONDITION = " OR ".join(f"starts_with(m.label, '{prefix}')" for prefix in IDENTITY_PREFIXES)
 """SQL: whether memory `m` is identity or persona."""

@@ -21,6 +21,10 @@ _USES = {
                  WHERE e.tenant_id = t.tenant_id AND e.memory_id = t.id AND e.{_OTHERS})
       OR EXISTS (SELECT FROM triggers o WHERE o.tenant_id = t.tenant_id AND o.memory_id = t.id AND o.{_OTHERS})
       OR EXISTS (SELECT FROM corrections o WHERE o.tenant_id = t.tenant_id AND o.memory_id = t.id)
+      -- More sources were named for it since: by a person, or by another run.
+      OR EXISTS (SELECT FROM jsonb_array_elements(CASE jsonb_typeof(t.properties -> 'promoted_from')
+                                                  WHEN 'array' THEN t.properties -> 'promoted_from' ELSE '[]' END) AS e
+                 WHERE e ->> 'run_id' IS DISTINCT FROM CAST(:id AS text))
       OR EXISTS (SELECT FROM skills o WHERE o.tenant_id = t.tenant_id AND o.memory_id = t.id)
       OR EXISTS (SELECT FROM memories o
                  WHERE o.tenant_id = t.tenant_id AND t.id IN (o.superseded_by, o.corrects) AND o.{_OTHERS})""",

@@ -27,11 +27,18 @@ CURRENT = (
 )
 """SQL: memory `m` holds at the run's time."""
 
+_ECHO = (
+    "(m.scope_path <> :scope_path AND m.source = 'promotion' AND m.properties -> 'promoted_from' "
+    "@> jsonb_build_array(jsonb_build_object('scope_path', CAST(:scope_path AS text))))"
+)
+
 ELIGIBLE = (
     f"({CURRENT} AND m.derived_key IS NULL "
-    "AND (m.layer = 'semantic' OR (m.layer = 'episodic' AND char_length(m.content) > 10)))"
+    "AND (m.layer = 'semantic' OR (m.layer = 'episodic' AND char_length(m.content) > 10)) "
+    f"AND NOT coalesce({_ECHO}, false))"
 )
-"""SQL: memory `m` is a current fact, or a current episode of more than 10 characters; no phase made it."""
+"""SQL: memory `m` is a current fact, or a current episode of more than 10 characters; no phase made it, and it is no
+copy that was promoted from this very scope, which would count as a second source of what the scope said itself."""
 
 _COLUMNS = f"""
 SELECT m.id, m.version, m.content_hash, m.layer,

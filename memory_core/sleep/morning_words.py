@@ -24,6 +24,7 @@ PHASES = {
     "episodic_summaries": "Sum up episodes",
     "model_summaries": "Let the model sum up",
     "soul_corrections": "Correct the profile",
+    "promotion": "Promote",
     "embed": "Compute vectors",
     "collect": "Collect",
     "cluster": "Cluster",

@@ -10,6 +10,7 @@ from memory_core.sleep.episodic_summaries import STEP as EPISODIC_SUMMARIES
 from memory_core.sleep.meta_nodes import STEP as META_NODES
 from memory_core.sleep.model_summaries import STEP as MODEL_SUMMARIES
 from memory_core.sleep.pending_edges import STEP as PENDING_EDGES
+from memory_core.sleep.promotion import STEP as PROMOTION
 from memory_core.sleep.prune_orphans import STEP as PRUNE_ORPHANS
 from memory_core.sleep.soul_corrections import STEP as SOUL_CORRECTIONS
 from memory_core.sleep.strengthen import STEP as STRENGTHEN
@@ -29,4 +30,5 @@ SLEEP_STEPS: tuple[Step, ...] = (
     EPISODIC_SUMMARIES,
     MODEL_SUMMARIES,
     SOUL_CORRECTIONS,
+    PROMOTION,
 )

@@ -1,4 +1,4 @@
-"""Runs every benchmark in turn, never two at once, and prints one JSON document; sizes that take a few minutes in all."""
+"""Runs every benchmark in turn, never two at once, and prints one JSON document; a few minutes in all."""
 
 from __future__ import annotations
 

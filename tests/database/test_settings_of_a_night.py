@@ -20,9 +20,9 @@ from memory_core.night.consolidate import consolidate
 from memory_core.night.context import language_for, language_named_by
 from memory_core.night.sections import SECTIONS, check_sections
 from memory_core.runs.context import Run
+from memory_core.runs.spending import limits_of
 from memory_core.scope import TenantScope
 from memory_core.settings import Settings
-from memory_core.runs.spending import limits_of
 from memory_core.shmr.resonance_log import read_resonance_log
 from tests.builders import NIGHT, add_memory
 from tests.nights import change

@@ -12,7 +12,13 @@ from memory_core.night.consolidate import consolidate
 from memory_core.scope import TenantScope
 from tests.benchmarks.synthetic_tenant import NEXT_NIGHT, NIGHT, a_day_later, fill, pending_connections
 
-EVERYTHING = {"decay": {"enabled": True}, "working_expiry": {"enabled": True}, "duplicate_merge": {"enabled": True}}
+EVERYTHING = {
+    **{
+        name: {"enabled": True}
+        for name in ("decay", "working_expiry", "duplicate_merge", "episodic_summaries", "promotion")
+    },
+    "meta_nodes": {"topics": True},
+}
 
 
 @pytest.fixture

@@ -308,6 +308,25 @@ def test_scopes_are_slept_together_or_one_at_a_time(slowwave: Shell) -> None:
     slowwave.refused("pin", "c-1", "--tenant", "cy", "--scope", "chat=1", code=2)
 
 
+def test_a_memory_is_promoted_to_a_scope_above(slowwave: Shell) -> None:
+    """The next scope above by default, any by name; twice changes nothing, and what may not be is refused."""
+    chat = ("--tenant", "org=kit", "--scope", "brand=x/chat=1")
+    told = slowwave.ok("remember", "The shop closes at six", *chat, "--external-id", "d-1")["id"]
+    first = slowwave.ok("promote", "d-1", "--tenant", "kit", "--who", "Bo")
+    assert (first["status"], first["memory"], first["to"]) == ("promoted", told, "org=kit/brand=x")
+    assert slowwave.ok("promote", told[:13], "--tenant", "kit", "--to", "brand=x")["status"] == "unchanged"
+    assert slowwave.ok("promote", "d-1", *chat, "--to", "org=kit")["to"] == "org=kit"
+    (copy,) = slowwave.ok("memories", "--tenant", "org=kit", "--scope", "brand=y")["memories"]
+    assert (copy["content"], copy["source"]) == ("The shop closes at six", "promotion")
+    assert [entry["memory_id"] for entry in copy["properties"]["promoted_from"]] == [told]
+    assert copy["properties"]["promoted_from"][0]["promoted_by"] == "user"
+    assert slowwave.refused("promote", "d-1", *chat, "--to", "brand=y", code=2)["error"] == "InvalidScope"
+    assert slowwave.refused("promote", copy["id"], "--tenant", "kit", code=2)["error"] == "InvalidScope"
+    assert slowwave.refused("promote", "d-1", "--tenant", "maya-too", code=2)["error"] == "NotFound"
+    shown = slowwave("promote", "d-1", "--tenant", "kit")
+    assert (shown.code, "unchanged" in shown.out) == (0, True)
+
+
 @pytest.mark.usefixtures("imported")
 def test_what_cannot_be_done_is_said_and_nothing_else_is_printed(slowwave: Shell) -> None:
     """Bad input is 2, a refusal 1; both are one line and one document."""

@@ -15,7 +15,7 @@ from memory_core.cli.main import app, run
 from memory_core.cli.output import ExitCode
 from memory_core.settings import Settings
 
-WRITE = ("import", "remember", "correct", "pin", "unpin", "retract", "restore", "resolve")
+WRITE = ("import", "remember", "correct", "pin", "unpin", "retract", "restore", "resolve", "promote")
 READ = ("memories", "recall", "beliefs", "why", "profile", "log", "runs")
 KEEP = ("setup", "demo", "sleep", "harmonize", "nightly", "doctor", "status", "down")
 COMMANDS = (*WRITE, *READ, *KEEP)
