@@ -25,15 +25,17 @@ LONG_AGO = ago(days=60)
 
 
 async def clocks(database: Database, scope: TenantScope) -> list[dict[str, Any]]:
-    """Every time by which a memory counts as used or written."""
+    """Every time by which a memory counts as used or written; that of the last use must be the use's own."""
     found = await rows(
         database,
         scope,
-        "SELECT m.id, m.observed_at, m.recorded_at, m.last_activity_at, s.last_access_at FROM memories m "
-        "JOIN memory_state s ON s.tenant_id = m.tenant_id AND s.memory_id = m.id "
+        "SELECT m.id, m.observed_at, m.recorded_at, m.last_activity_at, s.last_access_at, "
+        "(SELECT max(a.at) FROM memory_accesses a WHERE a.tenant_id = m.tenant_id AND a.memory_id = m.id) AS used_at "
+        "FROM memories m JOIN memory_state s ON s.tenant_id = m.tenant_id AND s.memory_id = m.id "
         "WHERE m.tenant_id = :tenant_id AND m.scope_path = :scope_path AND m.derived_key IS NULL ORDER BY m.id",
     )
-    return [dict(row) for row in found]
+    assert {row["last_access_at"] for row in found if row["last_access_at"] != row["used_at"]} <= {None}
+    return [{name: value for name, value in row.items() if name != "last_access_at"} for row in found]
 
 
 @pytest.mark.parametrize("kind", ["recall", "hydrate", "mention", "confirm"])
@@ -72,8 +74,8 @@ async def test_importance_saturates(database: Database, scope: TenantScope) -> N
 async def test_thirty_nights_move_no_clock(database: Database, scope: TenantScope) -> None:
     """No phase is a use: memories that nobody touches keep times, importance and links through thirty nights (F05)."""
     await fill_small_tenant(database, scope)
-    await sleep(database, scope, THE_SEVEN, pending_connections=PENDING)
     times = await clocks(database, scope)
+    await sleep(database, scope, THE_SEVEN, pending_connections=PENDING)
     linked = {key: row["weight"] for key, row in (await edges(database, scope)).items()}
     uses = await rows(database, scope, "SELECT id, at FROM memory_accesses WHERE tenant_id = :tenant_id ORDER BY id")
     levels = await rows(
