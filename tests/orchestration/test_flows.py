@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterator
 from datetime import timedelta
@@ -13,7 +14,6 @@ from prefect.client.schemas.objects import StateType
 from prefect.events.filters import EventFilter
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from flows.consolidation import TASKS
 from flows.deep_sleep import deep_sleep
 from flows.harmonize import harmonize
 from flows.nightly import nightly
@@ -23,11 +23,13 @@ from flows.replay import replay
 from memory_core.database.embedded import ServerAddress
 from memory_core.database.engine import Database
 from memory_core.night.consolidate import consolidate
+from memory_core.night.steps import steps_of_kind
 from memory_core.runs.checksum import table_checksums
 from memory_core.scope import TenantScope
 from memory_core.settings import Settings
 from tests.builders import NIGHT, add_memory, ago
 from tests.conftest import clone, drop
+from tests.nights import change
 from tests.orchestration.conftest import PrefectServer, until, use
 from tests.small_tenant import PENDING, fill_small_tenant
 
@@ -72,6 +74,11 @@ def without_times(document: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def always(kind: str) -> list[str]:
+    """The steps of a kind of run that no setting leaves out."""
+    return [step.name for step in steps_of_kind(kind) if step.enabled is None]
+
+
 async def test_a_night_is_the_same_through_prefect_and_in_process(
     prefect_server: PrefectServer,
     settings: Settings,
@@ -82,6 +89,13 @@ async def test_a_night_is_the_same_through_prefect_and_in_process(
 ) -> None:
     """Two copies of one store, slept through once as a flow and once in process, end with the same checksums."""
     await fill_small_tenant(database, scope)
+    switched_on = [step.name for step in steps_of_kind("nightly") if step.enabled and step.name != "model_summaries"]
+    await change(
+        database,
+        scope,
+        "UPDATE tenants SET settings = CAST(:settings AS jsonb) WHERE tenant_id = :tenant_id",
+        settings=json.dumps({name: {"enabled": True} for name in switched_on}),
+    )
     await database.close()
     by_flow, in_process = copies(settings.database_url), copies(settings.database_url)
     parameters = {"pending_connections": PENDING}
@@ -101,7 +115,7 @@ async def test_a_night_is_the_same_through_prefect_and_in_process(
     assert await state_of(settings, by_flow, scope) != await state_of(settings, settings.database_url, scope)
 
     assert found.run.name == "nightly · acme · 2026-03-01"
-    names = ["begin", *(task.name for task in TASKS["nightly"]), "close"]
+    names = ["begin", *always("nightly"), *switched_on, "close"]
     assert set(found.task_runs) == {f"{name} · acme" for name in names}
     assert {run.state_type for run in found.task_runs.values()} == {StateType.COMPLETED}
     assert "slowwave" in found.task_runs["strengthen · acme"].tags
@@ -116,8 +130,8 @@ async def test_what_a_night_did_can_be_read_in_the_ui(
     found = await prefect_server.run(nightly, NightlyParameters(tenants=["acme"], as_of=NIGHT))
 
     assert set(found.artifacts) == {
-        *(f"phase-{task.name.replace('_', '-')}" for task in TASKS["sleep"]),
-        *(f"shmr-{task.name}" for task in TASKS["harmonize"]),
+        *(f"phase-{name.replace('_', '-')}" for name in always("sleep")),
+        *(f"shmr-{name}" for name in always("harmonize")),
         "shmr-embed-summaries",
         "morning-report",
     }
@@ -154,9 +168,7 @@ async def test_several_scopes_share_one_task_run_a_step(
         await add_memory(database, each, "Ann likes tea", access_at=(ago(hours=2),))
     found = await prefect_server.run(deep_sleep, DeepSleepParameters(tenants=["all"], as_of=NIGHT))
     assert found.message == "3 of 3 scopes slept"
-    assert set(found.task_runs) == {
-        f"{name} · 3 scopes" for name in ("begin", *(t.name for t in TASKS["sleep"]), "close")
-    }
+    assert set(found.task_runs) == {f"{name} · 3 scopes" for name in ("begin", *always("sleep"), "close")}
     assert [document["scope"] for document in found.documents] == [str(each) for each in scopes]
     (table,) = [found.artifacts["phase-strengthen"]]
     assert table.count('"status": "done"') == 3
