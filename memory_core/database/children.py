@@ -116,7 +116,7 @@ WITH said AS MATERIALIZED (
          {_SOURCES} AS sources
   FROM {SCHEMA}.memories m
   JOIN {SCHEMA}.memory_state s ON s.{_TENANT} AND s.scope_path = ANY ({_CHILDREN}) AND s.memory_id = m.id
-  WHERE m.{_TENANT} AND m.scope_path = ANY ({_CHILDREN}) AND m.scope_path = s.scope_path
+  WHERE m.{_TENANT} AND m.scope_path = ANY ({_CHILDREN})
     -- Facts and episodes: a reminder or a procedure would act twice.
     AND m.layer IN ('semantic', 'episodic') AND m.derived_key IS NULL AND m.recorded_at <= asked_at
     AND m.retired_at IS NULL AND m.superseded_reason IS NULL AND (m.expires_at IS NULL OR m.expires_at > asked_at)

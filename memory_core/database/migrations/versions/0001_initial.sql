@@ -891,7 +891,7 @@ WITH said AS MATERIALIZED (
      ORDER BY length(s.scope_path) DESC LIMIT 1),
     (SELECT CAST(t.settings #>> '{promotion,enabled}' AS boolean) FROM slowwave.tenants t WHERE t.tenant_id = current_setting('slowwave.tenant_id', true)),
     current_setting('slowwave.promotion', true) = 'on',
-    false))) AND m.scope_path = s.scope_path
+    false)))
     -- Facts and episodes: a reminder or a procedure would act twice.
     AND m.layer IN ('semantic', 'episodic') AND m.derived_key IS NULL AND m.recorded_at <= asked_at
     AND m.retired_at IS NULL AND m.superseded_reason IS NULL AND (m.expires_at IS NULL OR m.expires_at > asked_at)
