@@ -91,7 +91,8 @@ class CallCache:
                 purpose=request.purpose,
                 model=answer.model,
                 request=json.dumps(asked),
-                answer=answer.text.replace("\0", ""),
+                # A NUL or half a surrogate pair, which Postgres cannot hold, must not lose what was paid for.
+                answer=answer.text.replace("\0", "").encode("utf-8", "replace").decode("utf-8"),
                 finish_reason=answer.finish_reason,
                 prompt_tokens=answer.prompt_tokens,
                 completion_tokens=answer.completion_tokens,

@@ -64,18 +64,22 @@ WHERE c.tenant_id = :tenant_id AND c.scope_path = :scope_path AND c.run_id = CAS
 async def meta_nodes(connection: ScopedConnection, context: RunContext, _: object = None) -> StepOutcome:
     """Make, refresh and retire the summaries of the scope's groups."""
     settings = context.section(NAME, MetaNodesSettings)
-    outcome = await _summarise_groups(connection, context, settings, PREFIXES)
+    outcome = await _summarise_groups(connection, context, settings, PREFIXES, settings.smallest)
     if settings.topics:
         grouping, skipped = await group_by_topic(connection, settings, context.embedding.model)
-        of_topics = await _summarise_groups(connection, context, settings, grouping)
+        of_topics = await _summarise_groups(connection, context, settings, grouping, settings.topic_smallest)
         outcome = _both(outcome, replace(of_topics, skipped={**of_topics.skipped, **skipped}))
     return outcome
 
 
 async def _summarise_groups(
-    connection: ScopedConnection, context: RunContext, settings: MetaNodesSettings, grouping: Grouping
+    connection: ScopedConnection,
+    context: RunContext,
+    settings: MetaNodesSettings,
+    grouping: Grouping,
+    smallest: int,
 ) -> StepOutcome:
-    counts, work = await compare_groups(connection, grouping, smallest=settings.smallest, reconsider=context.reconsider)
+    counts, work = await compare_groups(connection, grouping, smallest=smallest, reconsider=context.reconsider)
     given_up = [row for row in work if row["action"] != "create"]
     if given_up:
         await connection.execute(
@@ -94,7 +98,7 @@ async def _summarise_groups(
     async for node in make_meta_nodes(connection, settings, grouping, new, ids, model=context.embedding.model):
         if len(shown) < SHOWN:
             shown.append({"memory_id": str(node.id), "label": node.label, "content": node.content})
-    return _outcome(counts, work, ids, revived, settings, shown)
+    return _outcome(counts, work, ids, revived, smallest, shown)
 
 
 def _outcome(
@@ -102,12 +106,12 @@ def _outcome(
     work: Sequence[RowMapping],
     ids: Mapping[str, UUID],
     revived: set[UUID],
-    settings: MetaNodesSettings,
+    smallest: int,
     shown: list[dict[str, Any]],
 ) -> StepOutcome:
     actions = [row["action"] for row in work]
     skipped = {
-        f"fewer than {settings.smallest} members": counts["small"],
+        f"fewer than {smallest} members": counts["small"],
         "its members are unchanged": counts["unchanged"],
         "taken back by a person": counts["taken_back"],
     }

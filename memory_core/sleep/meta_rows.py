@@ -70,6 +70,7 @@ class MetaNodesSettings(BaseModel):
     topics: bool = Field(
         default=False, description="Group memories without a prefix by what they are about, and summarise those too."
     )
+    topic_smallest: int = Field(default=3, ge=2, le=1_000, description="Members from which a topic has a summary.")
     topic_similarity: float = Field(
         default=0.3, gt=0, lt=1, description="Mean cosine between members from which on they are one topic."
     )

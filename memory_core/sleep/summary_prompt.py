@@ -33,7 +33,7 @@ first, then what stands out. Keep names, numbers, dates and negations exactly. W
 Return one JSON object and nothing else: {{"sentences": [{{"text": "…", "cites": ["M1", "M4"]}}]}}. Each sentence cites
 the handles of the memories that say it, at least one."""
 
-_THINKING = re.compile(r"<think>.*?</think>", re.DOTALL | re.IGNORECASE)
+_THOUGHT = re.compile(r"<(/?)think>", re.IGNORECASE)
 
 
 class _Sentence(BaseModel):
@@ -76,18 +76,21 @@ class SummaryText:
     Attributes:
         content: the sentences that were taken.
         cited: positions of the memories they cite, ascending.
+        left_out: sentences that were not taken.
     """
 
     content: str
     cited: tuple[int, ...]
+    left_out: int = 0
 
 
-def summary_prompt(name: str, texts: Sequence[str]) -> tuple[str, str]:
+def summary_prompt(name: str, texts: Sequence[str], *, member_count: int) -> tuple[str, str]:
     """The system message and the question about one group.
 
     Args:
         name: what the group is called.
         texts: the memories; the one at position i has the handle `M{i + 1}`.
+        member_count: how many memories the group has, those not shown included.
     """
     lines = [
         json.dumps({"handle": f"M{position}", "content": text}, ensure_ascii=False)
@@ -95,7 +98,9 @@ def summary_prompt(name: str, texts: Sequence[str]) -> tuple[str, str]:
     ]
     body = "\n".join(lines)
     mark = hashlib.sha256(f"{PROMPT_VERSION}:{name}:{body}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    question = f"The group is called {json.dumps(name, ensure_ascii=False)}."
+    question = f"The group is called {json.dumps(name, ensure_ascii=False)} and holds {member_count} memories."
+    if member_count > len(texts):
+        question += f" You see {len(texts)} of them; say nothing of how many say the same."
     return _SYSTEM, f"{question}\n<memories {mark}>\n{body}\n</memories {mark}>"
 
 
@@ -106,7 +111,7 @@ def read_summary(answer: str, count: int) -> SummaryText | str:
         answer: what the model wrote; prose around the JSON object is passed over.
         count: how many memories it was shown.
     """
-    text = _THINKING.sub("", answer[:LONGEST_ANSWER])
+    text = _without_thoughts(answer[:LONGEST_ANSWER])
     start, end = text.find("{"), text.rfind("}")
     try:
         found = _Answer.model_validate(json.loads(text[start : end + 1]))
@@ -122,11 +127,33 @@ def read_summary(answer: str, count: int) -> SummaryText | str:
         handles = {_position(handle, count) for handle in sentence.cites}
         if None in handles or len(kept) == MOST_SENTENCES:
             continue
-        kept.append(" ".join(sentence.text.replace("\0", "").split()))
+        wording = " ".join(sentence.text.split())
+        if not _is_printable(wording):
+            continue
+        kept.append(wording)
         cited |= {handle for handle in handles if handle is not None}
     if not kept:
         return "no sentence cites the group's own memories"
-    return SummaryText(" ".join(kept), tuple(sorted(cited)))
+    return SummaryText(" ".join(kept), tuple(sorted(cited)), len(found.sentences) - len(kept))
+
+
+def _without_thoughts(text: str) -> str:
+    """The text without what stands between `<think>` and `</think>`; one pass, whatever is left open."""
+    kept: list[str] = []
+    start, opened = 0, None
+    for mark in _THOUGHT.finditer(text):
+        if not mark[1] and opened is None:
+            opened = mark.start()
+        elif mark[1] and opened is not None:
+            kept.append(text[start:opened])
+            start, opened = mark.end(), None
+    return "".join((*kept, text[start:]))
+
+
+def _is_printable(text: str) -> bool:
+    """Without control characters, text-direction overrides, and what Postgres cannot hold."""
+    # Joiners print nothing either, but Persian words and joined emoji are not written without.
+    return text.translate({0x200C: None, 0x200D: None}).isprintable()
 
 
 def _position(handle: str, count: int) -> int | None:

@@ -24,20 +24,22 @@ def topic_names(groups: Sequence[Sequence[str]]) -> list[str]:
     if not groups:
         return []
     vectorizer = CountVectorizer(stop_words="english", ngram_range=(1, 2), token_pattern=r"(?u)\b[^\W\d_][\w'-]+\b")
-    documents = ["\n".join(texts) for texts in groups]
     try:
-        counts = vectorizer.fit_transform(documents).toarray()
+        counts = vectorizer.fit_transform("\n".join(texts) for texts in groups).tocsr()
     except ValueError:  # there is no word in any group
-        return [f"topic {number}" for number in range(1, len(groups) + 1)]
+        return [f"number {number}" for number in range(1, len(groups) + 1)]
     import numpy as np
 
     terms = vectorizer.get_feature_names_out()
-    weights = counts * np.log1p(counts.sum() / len(groups) / counts.sum(axis=0))
+    rarity = np.log1p(counts.sum() / len(groups) / np.asarray(counts.sum(axis=0)).ravel())
     names: list[str] = []
-    for number, row in enumerate(weights, start=1):
+    for number in range(1, len(groups) + 1):
+        # Group by group, for all of them at once would take a number for each term in each.
+        row = counts[[number - 1]]
         # Ties go by the alphabet, in which the terms stand.
-        best = [str(terms[i]) for i in np.argsort(-row, kind="stable") if row[i] > 0]
-        name = ", ".join(_without_parts(best)[:WORDS_A_NAME]) or f"topic {number}"
+        order = np.lexsort((row.indices, -row.data * rarity[row.indices]))
+        name = ", ".join(_without_parts([str(terms[i]) for i in row.indices[order]])[:WORDS_A_NAME])
+        name = name or f"number {number}"
         names.append(name if name not in names else f"{name} ({number})")
     return names
 

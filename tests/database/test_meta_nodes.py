@@ -212,6 +212,35 @@ async def test_a_summary_follows_its_members(database: Database, scope: TenantSc
     assert (again["id"], set(again["targets"])) == (back["id"], set(tea))
 
 
+async def test_use_does_not_change_a_group(database: Database, scope: TenantScope) -> None:
+    """Reads, importance, a pin and a new label under the same prefix leave the summary's row as it is."""
+    tea = await add_group(database, scope, "TEA", 3)
+    await sleep_once(database, scope)
+    before = await metas(database, scope)
+    async with database.scoped(scope) as connection:
+        await connection.execute(
+            "INSERT INTO memory_accesses (tenant_id, id, scope_path, memory_id, kind, at) "
+            "VALUES (:tenant_id, gen_random_uuid(), :scope_path, CAST(:id AS uuid), 'recall', :at)",
+            id=tea[0],
+            at=ago(minutes=1),
+        )
+        await connection.execute(
+            "UPDATE memory_state SET importance = 10, access_count = 9 "
+            "WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND memory_id = CAST(:id AS uuid)",
+            id=tea[2],
+        )
+        await connection.execute(
+            "UPDATE memories SET pinned = true, last_activity_at = :at, label = 'tea: other' "
+            "WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND id = CAST(:id AS uuid)",
+            id=tea[1],
+            at=ago(minutes=1),
+        )
+        await connection.commit()
+    _, outcome = await sleep_once(database, scope, NIGHT + timedelta(days=1))
+    assert (outcome.changed, outcome.skipped["its members are unchanged"]) == (0, 1)
+    assert await metas(database, scope) == before
+
+
 async def test_what_is_not_current_is_no_member(database: Database, scope: TenantScope) -> None:
     """Pruned, superseded, expired, later and other layers' or scopes' memories are never summarised (F19)."""
     (keeper, *_) = await add_group(database, scope, "TEA", 2)
@@ -286,11 +315,7 @@ async def test_undoing_the_first_summary_leaves_nothing(database: Database, scop
     await retire(database, scope, meta["id"])
     _, refused = await sleep_once(database, scope, NIGHT + timedelta(days=1))
     assert (refused.changed, refused.skipped) == (0, {"taken back by a person": 1})
-    await retire(
-        database,
-        scope,
-        *tea,
-    )
+    await retire(database, scope, *tea)
     _, small = await sleep_once(database, scope, NIGHT + timedelta(days=2))
     assert small.changed == 0
 

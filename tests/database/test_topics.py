@@ -15,7 +15,7 @@ from memory_core.night.consolidate import consolidate, undo
 from memory_core.scope import TenantScope
 from memory_core.settings import Settings
 from memory_core.sleep.topic_names import topic_names
-from memory_core.sleep.topics import LARGEST_AT_ONCE, topic_labels
+from memory_core.sleep.topics import LARGEST_AT_ONCE, topic_keys, topic_labels
 from tests.builders import NIGHT, add_memory, ago
 from tests.nights import change, rows, state
 
@@ -77,6 +77,7 @@ async def test_each_topic_has_one_summary_named_by_its_words(store: Database, sc
     await add_memory(store, scope, "Bread at the prefix", label="SHOP: bread")
     report = await night(store, scope)
     bicycle, bread = await topics(store, scope)
+    assert bicycle["label"].startswith("META: topic ")
     assert "bicycle" in bicycle["label"]
     assert "bread" in bread["label"]
     assert (bicycle["properties"]["member_count"], bread["properties"]["member_count"]) == (4, 4)
@@ -127,7 +128,8 @@ def test_names_tell_groups_apart_and_are_never_alike() -> None:
     assert "engine" in names[1]
     assert "red" not in names[0].split(", ")[0]
     assert topic_names([]) == []
-    assert topic_names([["the of"], ["and"]]) == ["topic 1", "topic 2"]
+    assert topic_names([["the of"], ["and"]]) == ["number 1", "number 2"]
+    assert topic_names([["the of"], ["tea"]]) == ["number 1", "tea"]
     assert len(set(topic_names([["tea"], ["tea"]]))) == 2
 
 
@@ -141,3 +143,50 @@ def test_labels_do_not_depend_on_the_number_at_once() -> None:
     labels = topic_labels(vectors, similarity=0.5)
     assert all(len(set(of[labels == label])) == 1 for label in set(labels.tolist()))
     assert (topic_labels(vectors, similarity=0.5) == labels).all()
+
+
+def test_labels_do_not_depend_on_the_order_of_rows() -> None:
+    """The same groups whichever row comes first, near the limit of what is one topic too."""
+    generator = np.random.default_rng(2)
+    vectors = generator.normal(0, 1, (60, 8)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    order = generator.permutation(60)
+    forwards, shuffled = topic_labels(vectors, similarity=0.3), topic_labels(vectors[order], similarity=0.3)
+    assert {frozenset(np.flatnonzero(forwards == label).tolist()) for label in set(forwards.tolist())} == {
+        frozenset(order[shuffled == label].tolist()) for label in set(shuffled.tolist())
+    }
+
+
+def test_no_two_topics_share_a_key() -> None:
+    """A topic keeps its key with most of its members; who leaves it, its first member even, takes no key along."""
+    (key,) = topic_keys([frozenset("abcd")], {})
+    former = {key: frozenset("abcd")}
+    assert topic_keys([frozenset("abcd")], {}) == [key]
+    assert topic_keys([frozenset("bcdx")], former) == [key]
+    apart = topic_keys([frozenset("aef"), frozenset("bcd")], former)
+    assert apart[1] == key
+    assert apart[0] != key
+    assert topic_keys([frozenset("axy")], former) != [key]
+    several = {topic_keys([frozenset(name)], {})[0]: frozenset(f"{name}123") for name in "abc"}
+    (last,) = topic_keys([frozenset("abc")], several)
+    assert last not in several
+
+
+async def test_a_prefix_and_a_topic_of_one_word_stay_apart(store: Database, scope: TenantScope) -> None:
+    """Each has its summary, under a label and a key of its own; each kind has its own least size."""
+    for number, text in enumerate(BREAD):
+        await add_memory(store, scope, text)
+        await add_memory(store, scope, f"Invoice {number} of the mill is paid", label=f"BREAD: {number}")
+    await night(store, scope, settings={"meta_nodes": {"topics": True, "smallest": 5}})
+    assert [found["label"].startswith("META: topic ") for found in await topics(store, scope)] == [True]
+    await night(store, scope, day=1)
+    in_use = await rows(
+        store,
+        scope,
+        "SELECT label, starts_with(derived_key, 'meta:') AS by_prefix FROM memories "
+        "WHERE tenant_id = :tenant_id AND derived_key IS NOT NULL AND retired_at IS NULL",
+    )
+    assert sorted(row["by_prefix"] for row in in_use) == [False, True]
+    small = {"meta_nodes": {"topics": True, "topic_smallest": 5}}
+    assert (await night(store, scope, day=2, settings=small))["counts"]["meta_nodes_retired"] == 1
+    assert await topics(store, scope) == []
