@@ -1,4 +1,4 @@
-"""The one way to read below one's own scope: statements that two or more child scopes agree on, for promotion.
+"""One of two ways to read below one's own scope: statements that two or more child scopes agree on, for promotion.
 
 Row-level security lets a scope see its own path upwards. `slowwave.promotion_candidates` runs as the tables' owner,
 whom policies bind too, and gives the bound scope what its direct children say in common. It takes no scope and no

@@ -15,6 +15,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable, SetColumnComment
 from memory_core.database.children import reads_children
 from memory_core.database.registry import REGISTRY, TableEntry
 from memory_core.database.tables.metadata import SCHEMA, metadata
+from memory_core.database.used_below import tells_what_is_used_below
 
 APP_ROLE = "slowwave_app"
 OPERATOR_ROLE = "slowwave_operator"
@@ -212,6 +213,7 @@ def schema() -> str:
     parts += [operator_policies(), cascade_policy()]
     parts += [DECISION_KEY, MEMORY_VERSION, ENQUEUE, REFRESH_STATISTICS]
     parts.append(reads_children(APP_ROLE, OWNER_ROLE))
+    parts.append(tells_what_is_used_below(APP_ROLE, OWNER_ROLE))
     parts += [journal(item) for item in REGISTRY if item.journalled]
     parts.append(f"GRANT USAGE ON SCHEMA {SCHEMA} TO {APP_ROLE}, {OPERATOR_ROLE};")
     parts.append(f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA {SCHEMA} TO {APP_ROLE};")

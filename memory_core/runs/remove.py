@@ -11,6 +11,14 @@ from memory_core.runs.restore import key_columns, key_matches, key_of
 
 _OTHERS = "created_by_run IS DISTINCT FROM CAST(:id AS uuid)"
 
+
+def _made(alias: str) -> str:
+    return (
+        f"{alias}.tenant_id = :tenant_id AND {alias}.scope_path = :scope_path "
+        f"AND {alias}.created_by_run = CAST(:id AS uuid)"
+    )
+
+
 # A row made by the run stays while something that the run did not make depends on it.
 _USES = {
     "memories": f"""
@@ -27,7 +35,9 @@ _USES = {
                  WHERE e ->> 'run_id' IS DISTINCT FROM CAST(:id AS text))
       OR EXISTS (SELECT FROM skills o WHERE o.tenant_id = t.tenant_id AND o.memory_id = t.id)
       OR EXISTS (SELECT FROM memories o
-                 WHERE o.tenant_id = t.tenant_id AND t.id IN (o.superseded_by, o.corrects) AND o.{_OTHERS})""",
+                 WHERE o.tenant_id = t.tenant_id AND t.id IN (o.superseded_by, o.corrects) AND o.{_OTHERS})
+      -- What scopes below rest on it cannot be seen from here, and would go with it.
+      OR t.id IN (SELECT slowwave.used_below(ARRAY(SELECT o.id FROM memories o WHERE {_made("o")})))""",
     "harmonic_beliefs": f"""
       EXISTS (SELECT FROM harmonic_beliefs o
               WHERE o.tenant_id = t.tenant_id AND o.superseded_by_belief = t.belief_id AND o.{_OTHERS})
@@ -67,13 +77,6 @@ async def remove_made(connection: ScopedConnection, run_id: UUID) -> tuple[int, 
 
 async def _count(connection: ScopedConnection, item: TableEntry, run_id: UUID) -> int:
     return int(await connection.scalar(f"SELECT count(*) FROM {item.name} t WHERE {_made('t')}", id=run_id))
-
-
-def _made(alias: str) -> str:
-    return (
-        f"{alias}.tenant_id = :tenant_id AND {alias}.scope_path = :scope_path "
-        f"AND {alias}.created_by_run = CAST(:id AS uuid)"
-    )
 
 
 def _belongs(item: TableEntry) -> str:

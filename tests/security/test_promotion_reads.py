@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import RowMapping, create_engine, text
 
 from memory_core.database.engine import Database
+from memory_core.database.used_below import references_to_memories
 from memory_core.errors import MissingRight
 from memory_core.scope import TenantScope
 from tests.builders import NIGHT, add_memory, add_scope, ago
@@ -213,21 +214,28 @@ async def test_the_operator_may_not_ask(database: Database, brand: TenantScope) 
         await database.operator_rows("SELECT * FROM slowwave.promotion_candidates(now(), 2, 0.0)")
 
 
-def test_the_owner_reads_no_more_than_the_function_needs(database_url: str) -> None:
-    """Four tables, for reading, under a condition that names the bound tenant."""
+def test_the_owner_reads_no_more_than_the_functions_need(database_url: str) -> None:
+    """Each policy is on the tables of its function, for reading, and names the bound tenant and scope."""
     engine = create_engine(database_url)
     with engine.connect() as connection:
         policies = connection.execute(
             text(
-                "SELECT tablename, cmd, qual FROM pg_policies "
+                "SELECT policyname, tablename, cmd, qual FROM pg_policies "
                 "WHERE schemaname = 'slowwave' AND 'slowwave_owner' = ANY (roles) AND cmd <> 'INSERT'"
             )
         ).all()
     engine.dispose()
-    assert {(row.tablename, row.cmd) for row in policies} == {
-        (table, "SELECT") for table in ("tenants", "scopes", "memories", "memory_state")
+    named = {
+        "owner_reads_children": {"tenants", "scopes", "memories", "memory_state"},
+        "owner_reads_below": {table for table, _ in references_to_memories()},
+        "owner_reads_bound": {"memories"},
     }
+    assert {(row.policyname, row.tablename) for row in policies} == {
+        (name, table) for name, tables in named.items() for table in tables
+    }
+    assert {row.cmd for row in policies} == {"SELECT"}
     assert all("slowwave.tenant_id" in row.qual for row in policies)
+    assert all("slowwave.scope_path" in row.qual for row in policies if row.tablename != "tenants")
 
 
 async def test_the_search_path_of_the_caller_changes_nothing(database: Database, brand: TenantScope) -> None:

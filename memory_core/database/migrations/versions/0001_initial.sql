@@ -931,6 +931,45 @@ $candidates$;
 REVOKE ALL ON FUNCTION slowwave.promotion_candidates(timestamptz, integer, double precision) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION slowwave.promotion_candidates(timestamptz, integer, double precision) TO slowwave_app;
 
+CREATE POLICY owner_reads_below ON slowwave.memories FOR SELECT TO slowwave_owner USING (tenant_id = current_setting('slowwave.tenant_id', true) AND starts_with(scope_path, current_setting('slowwave.scope_path', true) || chr(31)));
+CREATE POLICY owner_reads_below ON slowwave.memory_edges FOR SELECT TO slowwave_owner USING (tenant_id = current_setting('slowwave.tenant_id', true) AND starts_with(scope_path, current_setting('slowwave.scope_path', true) || chr(31)));
+CREATE POLICY owner_reads_below ON slowwave.corrections FOR SELECT TO slowwave_owner USING (tenant_id = current_setting('slowwave.tenant_id', true) AND starts_with(scope_path, current_setting('slowwave.scope_path', true) || chr(31)));
+CREATE POLICY owner_reads_below ON slowwave.skills FOR SELECT TO slowwave_owner USING (tenant_id = current_setting('slowwave.tenant_id', true) AND starts_with(scope_path, current_setting('slowwave.scope_path', true) || chr(31)));
+CREATE POLICY owner_reads_below ON slowwave.triggers FOR SELECT TO slowwave_owner USING (tenant_id = current_setting('slowwave.tenant_id', true) AND starts_with(scope_path, current_setting('slowwave.scope_path', true) || chr(31)));
+CREATE POLICY owner_reads_below ON slowwave.belief_evidence FOR SELECT TO slowwave_owner USING (tenant_id = current_setting('slowwave.tenant_id', true) AND starts_with(scope_path, current_setting('slowwave.scope_path', true) || chr(31)));
+CREATE POLICY owner_reads_bound ON slowwave.memories FOR SELECT TO slowwave_owner USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE FUNCTION slowwave.used_below(memory_ids uuid[]) RETURNS SETOF uuid
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = slowwave, pg_temp AS $used$
+  SELECT m.id FROM slowwave.memories m
+  WHERE m.tenant_id = current_setting('slowwave.tenant_id', true) AND m.scope_path = current_setting('slowwave.scope_path', true) AND m.id IN (
+    SELECT r.corrects FROM slowwave.memories r WHERE r.tenant_id = current_setting('slowwave.tenant_id', true)
+      AND r.corrects = ANY (memory_ids) AND starts_with(r.scope_path, current_setting('slowwave.scope_path', true) || chr(31))
+    UNION ALL
+    SELECT r.superseded_by FROM slowwave.memories r WHERE r.tenant_id = current_setting('slowwave.tenant_id', true)
+      AND r.superseded_by = ANY (memory_ids) AND starts_with(r.scope_path, current_setting('slowwave.scope_path', true) || chr(31))
+    UNION ALL
+    SELECT r.source_id FROM slowwave.memory_edges r WHERE r.tenant_id = current_setting('slowwave.tenant_id', true)
+      AND r.source_id = ANY (memory_ids) AND starts_with(r.scope_path, current_setting('slowwave.scope_path', true) || chr(31))
+    UNION ALL
+    SELECT r.target_id FROM slowwave.memory_edges r WHERE r.tenant_id = current_setting('slowwave.tenant_id', true)
+      AND r.target_id = ANY (memory_ids) AND starts_with(r.scope_path, current_setting('slowwave.scope_path', true) || chr(31))
+    UNION ALL
+    SELECT r.memory_id FROM slowwave.corrections r WHERE r.tenant_id = current_setting('slowwave.tenant_id', true)
+      AND r.memory_id = ANY (memory_ids) AND starts_with(r.scope_path, current_setting('slowwave.scope_path', true) || chr(31))
+    UNION ALL
+    SELECT r.memory_id FROM slowwave.skills r WHERE r.tenant_id = current_setting('slowwave.tenant_id', true)
+      AND r.memory_id = ANY (memory_ids) AND starts_with(r.scope_path, current_setting('slowwave.scope_path', true) || chr(31))
+    UNION ALL
+    SELECT r.memory_id FROM slowwave.triggers r WHERE r.tenant_id = current_setting('slowwave.tenant_id', true)
+      AND r.memory_id = ANY (memory_ids) AND starts_with(r.scope_path, current_setting('slowwave.scope_path', true) || chr(31))
+    UNION ALL
+    SELECT r.memory_id FROM slowwave.belief_evidence r WHERE r.tenant_id = current_setting('slowwave.tenant_id', true)
+      AND r.memory_id = ANY (memory_ids) AND starts_with(r.scope_path, current_setting('slowwave.scope_path', true) || chr(31))
+  )
+$used$;
+REVOKE ALL ON FUNCTION slowwave.used_below(uuid[]) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION slowwave.used_below(uuid[]) TO slowwave_app;
+
 CREATE FUNCTION slowwave.journal_memories_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
