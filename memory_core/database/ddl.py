@@ -75,14 +75,18 @@ def journal(item: TableEntry) -> str:
 
     A statement-level trigger with transition tables: one set-based INSERT a statement, whatever the number of
     rows, in the same transaction, and no writer can forget it. Outside a run (no `slowwave.run_id`) it does nothing.
+
+    A session keeps the plan of its first statement. Made for one row it would be a nested loop, and the next statement,
+    over 50,000 rows, would take minutes: so only a hash join is allowed.
     """
     key = ", ".join(f"'{column}', n.{column}" for column in item.key)
     match = " AND ".join(f"n.{column} = o.{column}" for column in ("tenant_id", *item.key))
     changes = f"""{SCHEMA}.run_changes
       (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)"""
-    binding = "current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step')"
+    binding = "(SELECT current_setting('slowwave.run_id')::uuid), (SELECT current_setting('slowwave.step'))"
     return f"""
-CREATE FUNCTION {SCHEMA}.journal_{item.name}_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
+CREATE FUNCTION {SCHEMA}.journal_{item.name}_update() RETURNS trigger LANGUAGE plpgsql
+SET enable_nestloop = off SET enable_mergejoin = off AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO {changes}
@@ -92,6 +96,7 @@ BEGIN
              {_changed_columns(item, "o")} AS before,
              {_changed_columns(item, "n")} AS after
       FROM old_rows o JOIN new_rows n ON {match}
+      OFFSET 0 -- so that the images are made once a row
     ) AS changed
     WHERE before <> '{{}}'::jsonb;
   END IF;

@@ -49,22 +49,26 @@ class CooccurrenceSettings(BaseModel):
 
 # RFC 9562 version 8: a uuid over SHA-256, because Postgres itself has no SHA-1 for version 5.
 _DIGEST = "sha256(convert_to(:scope_path || '|CO_OCCURRED|' || source_id || '|' || target_id, 'UTF8'))"
-_EDGE_ID = f"""CAST(encode(set_byte(set_byte(substring({_DIGEST} FROM 1 FOR 16),
-           6, (get_byte({_DIGEST}, 6) & 15) | 128), 8, (get_byte({_DIGEST}, 8) & 63) | 128), 'hex') AS uuid)"""
+_EDGE_ID = """CAST(encode(set_byte(set_byte(substring(digest FROM 1 FOR 16),
+           6, (get_byte(digest, 6) & 15) | 128), 8, (get_byte(digest, 8) & 63) | 128), 'hex') AS uuid)"""
 
-_CURRENT = """{0}.retired_at IS NULL AND {0}.superseded_reason IS NULL
-         AND ({0}.expires_at IS NULL OR {0}.expires_at > :as_of)"""
+_CURRENT = "m.retired_at IS NULL AND m.superseded_reason IS NULL AND (m.expires_at IS NULL OR m.expires_at > :as_of)"
+
+# Read only where something was ever undone.
+_HASH = "(SELECT m.content_hash FROM memories m WHERE m.tenant_id = :tenant_id AND m.id = n.{0})"
 
 _WRITE = f"""
-WITH activity AS (
-  SELECT a.memory_id, a.at
+WITH activity AS MATERIALIZED (
+  SELECT a.memory_id, a.at, {_CURRENT} AS current
   FROM memory_accesses a JOIN memories m ON m.tenant_id = a.tenant_id AND m.id = a.memory_id
   WHERE a.tenant_id = :tenant_id AND a.scope_path = :scope_path AND a.at > :since AND a.at <= :as_of
     AND m.scope_path = :scope_path AND m.recorded_at <= :as_of AND m.layer <> 'working' AND m.derived_key IS NULL
   UNION ALL
-  SELECT m.id, m.recorded_at FROM memories m
+  SELECT m.id, m.recorded_at, {_CURRENT} FROM memories m
   WHERE m.tenant_id = :tenant_id AND m.scope_path = :scope_path AND m.recorded_at > :since AND m.recorded_at <= :as_of
     AND m.layer <> 'working' AND m.derived_key IS NULL
+), gone AS (
+  SELECT memory_id FROM activity WHERE NOT current
 ), spells AS (
   -- Of one memory's activities within a quarter of the window only the first and the last are kept: nothing beside
   -- them is out of reach for that, and a memory read a thousand times cannot fill the places of others.
@@ -89,7 +93,7 @@ WITH activity AS (
   FROM (SELECT source_id AS memory_id, * FROM pairs UNION ALL SELECT target_id, * FROM pairs) AS sides
 ), nearest AS MATERIALIZED (
   SELECT source_id, target_id, max(together_at) AS together_at
-  FROM ranked WHERE nearness <= :nearest GROUP BY source_id, target_id HAVING count(*) = 2
+  FROM ranked WHERE nearness <= :nearest GROUP BY source_id, target_id HAVING count(*) > 1
 ), between AS (
   SELECT n.source_id AS one, n.target_id AS other, e.id, e.source_id, e.relationship, e.status, e.last_evidence_at
   FROM nearest n JOIN memory_edges e ON e.source_id = n.source_id AND e.target_id = n.target_id
@@ -107,23 +111,22 @@ WITH activity AS (
   FROM between GROUP BY one, other
 ), judged AS MATERIALIZED (
   SELECT n.source_id, n.target_id, s.edge_id,
-         CASE WHEN NOT ({_CURRENT.format("a")} AND {_CURRENT.format("b")}) THEN 'not current'
+         CASE WHEN n.source_id IN (SELECT memory_id FROM gone) OR n.target_id IN (SELECT memory_id FROM gone)
+              THEN 'not current'
               WHEN s.linked THEN 'linked'
               WHEN s.edge_retired THEN 'edge retired'
               WHEN s.last_evidence_at >= n.together_at
                 OR s.last_evidence_at > CAST(:as_of AS timestamptz) - CAST(:night AS interval) THEN 'counted'
-              WHEN NOT {not_undone(NAME, "a.content_hash", "b.content_hash")} THEN 'undone'
+              WHEN NOT {not_undone(NAME, _HASH.format("source_id"), _HASH.format("target_id"))} THEN 'undone'
          END AS reason
-  FROM nearest n
-  JOIN memories a ON a.tenant_id = :tenant_id AND a.scope_path = :scope_path AND a.id = n.source_id
-  JOIN memories b ON b.tenant_id = :tenant_id AND b.scope_path = :scope_path AND b.id = n.target_id
-  LEFT JOIN standing s ON s.one = n.source_id AND s.other = n.target_id
+  FROM nearest n LEFT JOIN standing s ON s.one = n.source_id AND s.other = n.target_id
 ), created AS (
   INSERT INTO memory_edges (tenant_id, id, scope_path, source_id, target_id, relationship, kind, weight, evidence_count,
                             last_evidence_at, recorded_at, created_by_run)
   SELECT :tenant_id, {_EDGE_ID}, :scope_path, source_id, target_id, '{RELATIONSHIP}', 'co_occurred', :rate, 1,
          :as_of, :as_of, :run_id
-  FROM judged WHERE reason IS NULL AND edge_id IS NULL
+  FROM (SELECT *, {_DIGEST} AS digest FROM judged WHERE reason IS NULL AND edge_id IS NULL
+        OFFSET 0) AS j -- so that the digest is made once a row
   RETURNING source_id
 ), reinforced AS (
   UPDATE memory_edges e

@@ -970,12 +970,13 @@ $used$;
 REVOKE ALL ON FUNCTION slowwave.used_below(uuid[]) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION slowwave.used_below(uuid[]) TO slowwave_app;
 
-CREATE FUNCTION slowwave.journal_memories_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
+CREATE FUNCTION slowwave.journal_memories_update() RETURNS trigger LANGUAGE plpgsql
+SET enable_nestloop = off SET enable_mergejoin = off AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO slowwave.run_changes
       (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memories', 'update', row_key, before, after
+    SELECT tenant_id, scope_path, (SELECT current_setting('slowwave.run_id')::uuid), (SELECT current_setting('slowwave.step')), 'memories', 'update', row_key, before, after
     FROM (
       SELECT n.tenant_id, n.scope_path, jsonb_build_object('id', n.id) AS row_key,
              ('{' || concat_ws(',',
@@ -1037,6 +1038,7 @@ BEGIN
                CASE WHEN o.derived_key IS DISTINCT FROM n.derived_key THEN '"derived_key":' || coalesce(to_jsonb(n.derived_key)::text, 'null') END,
                CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(n.created_by_run)::text, 'null') END) || '}')::jsonb AS after
       FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.id = o.id
+      OFFSET 0 -- so that the images are made once a row
     ) AS changed
     WHERE before <> '{}'::jsonb;
   END IF;
@@ -1051,7 +1053,7 @@ BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO slowwave.run_changes
       (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memories', 'delete',
+    SELECT n.tenant_id, n.scope_path, (SELECT current_setting('slowwave.run_id')::uuid), (SELECT current_setting('slowwave.step')), 'memories', 'delete',
            jsonb_build_object('id', n.id), to_jsonb(n) - 'embedding', NULL
     FROM old_rows n;
   END IF;
@@ -1061,12 +1063,13 @@ CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.memories
   REFERENCING OLD TABLE AS old_rows
   FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_memories_delete();
 
-CREATE FUNCTION slowwave.journal_memory_state_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
+CREATE FUNCTION slowwave.journal_memory_state_update() RETURNS trigger LANGUAGE plpgsql
+SET enable_nestloop = off SET enable_mergejoin = off AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO slowwave.run_changes
       (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_state', 'update', row_key, before, after
+    SELECT tenant_id, scope_path, (SELECT current_setting('slowwave.run_id')::uuid), (SELECT current_setting('slowwave.step')), 'memory_state', 'update', row_key, before, after
     FROM (
       SELECT n.tenant_id, n.scope_path, jsonb_build_object('memory_id', n.memory_id) AS row_key,
              ('{' || concat_ws(',',
@@ -1094,6 +1097,7 @@ BEGIN
                CASE WHEN o.wording_key IS DISTINCT FROM n.wording_key THEN '"wording_key":' || coalesce(to_jsonb(n.wording_key)::text, 'null') END,
                CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(n.created_by_run)::text, 'null') END) || '}')::jsonb AS after
       FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.memory_id = o.memory_id
+      OFFSET 0 -- so that the images are made once a row
     ) AS changed
     WHERE before <> '{}'::jsonb;
   END IF;
@@ -1108,7 +1112,7 @@ BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO slowwave.run_changes
       (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_state', 'delete',
+    SELECT n.tenant_id, n.scope_path, (SELECT current_setting('slowwave.run_id')::uuid), (SELECT current_setting('slowwave.step')), 'memory_state', 'delete',
            jsonb_build_object('memory_id', n.memory_id), to_jsonb(n) - 'embedding', NULL
     FROM old_rows n;
   END IF;
@@ -1118,12 +1122,13 @@ CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.memory_state
   REFERENCING OLD TABLE AS old_rows
   FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_memory_state_delete();
 
-CREATE FUNCTION slowwave.journal_memory_embeddings_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
+CREATE FUNCTION slowwave.journal_memory_embeddings_update() RETURNS trigger LANGUAGE plpgsql
+SET enable_nestloop = off SET enable_mergejoin = off AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO slowwave.run_changes
       (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_embeddings', 'update', row_key, before, after
+    SELECT tenant_id, scope_path, (SELECT current_setting('slowwave.run_id')::uuid), (SELECT current_setting('slowwave.step')), 'memory_embeddings', 'update', row_key, before, after
     FROM (
       SELECT n.tenant_id, n.scope_path, jsonb_build_object('memory_id', n.memory_id, 'model', n.model, 'aspect', n.aspect) AS row_key,
              ('{' || concat_ws(',',
@@ -1133,6 +1138,7 @@ BEGIN
                CASE WHEN o.dimension IS DISTINCT FROM n.dimension THEN '"dimension":' || coalesce(to_jsonb(n.dimension)::text, 'null') END,
                CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(n.created_by_run)::text, 'null') END) || '}')::jsonb AS after
       FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.memory_id = o.memory_id AND n.model = o.model AND n.aspect = o.aspect
+      OFFSET 0 -- so that the images are made once a row
     ) AS changed
     WHERE before <> '{}'::jsonb;
   END IF;
@@ -1147,7 +1153,7 @@ BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO slowwave.run_changes
       (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_embeddings', 'delete',
+    SELECT n.tenant_id, n.scope_path, (SELECT current_setting('slowwave.run_id')::uuid), (SELECT current_setting('slowwave.step')), 'memory_embeddings', 'delete',
            jsonb_build_object('memory_id', n.memory_id, 'model', n.model, 'aspect', n.aspect), to_jsonb(n) - 'embedding', NULL
     FROM old_rows n;
   END IF;
@@ -1157,12 +1163,13 @@ CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.memory_embeddings
   REFERENCING OLD TABLE AS old_rows
   FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_memory_embeddings_delete();
 
-CREATE FUNCTION slowwave.journal_memory_summaries_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
+CREATE FUNCTION slowwave.journal_memory_summaries_update() RETURNS trigger LANGUAGE plpgsql
+SET enable_nestloop = off SET enable_mergejoin = off AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO slowwave.run_changes
       (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_summaries', 'update', row_key, before, after
+    SELECT tenant_id, scope_path, (SELECT current_setting('slowwave.run_id')::uuid), (SELECT current_setting('slowwave.step')), 'memory_summaries', 'update', row_key, before, after
     FROM (
       SELECT n.tenant_id, n.scope_path, jsonb_build_object('memory_id', n.memory_id) AS row_key,
              ('{' || concat_ws(',',
@@ -1180,6 +1187,7 @@ BEGIN
                CASE WHEN o.recorded_at IS DISTINCT FROM n.recorded_at THEN '"recorded_at":' || coalesce(to_jsonb(n.recorded_at)::text, 'null') END,
                CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(n.created_by_run)::text, 'null') END) || '}')::jsonb AS after
       FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.memory_id = o.memory_id
+      OFFSET 0 -- so that the images are made once a row
     ) AS changed
     WHERE before <> '{}'::jsonb;
   END IF;
@@ -1194,7 +1202,7 @@ BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO slowwave.run_changes
       (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_summaries', 'delete',
+    SELECT n.tenant_id, n.scope_path, (SELECT current_setting('slowwave.run_id')::uuid), (SELECT current_setting('slowwave.step')), 'memory_summaries', 'delete',
            jsonb_build_object('memory_id', n.memory_id), to_jsonb(n) - 'embedding', NULL
     FROM old_rows n;
   END IF;
@@ -1204,12 +1212,13 @@ CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.memory_summaries
   REFERENCING OLD TABLE AS old_rows
   FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_memory_summaries_delete();
 
-CREATE FUNCTION slowwave.journal_memory_accesses_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
+CREATE FUNCTION slowwave.journal_memory_accesses_update() RETURNS trigger LANGUAGE plpgsql
+SET enable_nestloop = off SET enable_mergejoin = off AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO slowwave.run_changes
       (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_accesses', 'update', row_key, before, after
+    SELECT tenant_id, scope_path, (SELECT current_setting('slowwave.run_id')::uuid), (SELECT current_setting('slowwave.step')), 'memory_accesses', 'update', row_key, before, after
     FROM (
       SELECT n.tenant_id, n.scope_path, jsonb_build_object('id', n.id) AS row_key,
              ('{' || concat_ws(',',
@@ -1225,6 +1234,7 @@ BEGIN
                CASE WHEN o.external_id IS DISTINCT FROM n.external_id THEN '"external_id":' || coalesce(to_jsonb(n.external_id)::text, 'null') END,
                CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run THEN '"consumed_by_run":' || coalesce(to_jsonb(n.consumed_by_run)::text, 'null') END) || '}')::jsonb AS after
       FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.id = o.id
+      OFFSET 0 -- so that the images are made once a row
     ) AS changed
     WHERE before <> '{}'::jsonb;
   END IF;
@@ -1239,7 +1249,7 @@ BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO slowwave.run_changes
       (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_accesses', 'delete',
+    SELECT n.tenant_id, n.scope_path, (SELECT current_setting('slowwave.run_id')::uuid), (SELECT current_setting('slowwave.step')), 'memory_accesses', 'delete',
            jsonb_build_object('id', n.id), to_jsonb(n) - 'embedding', NULL
     FROM old_rows n;
   END IF;
@@ -1249,12 +1259,13 @@ CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.memory_accesses
   REFERENCING OLD TABLE AS old_rows
   FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_memory_accesses_delete();
 
-CREATE FUNCTION slowwave.journal_memory_edges_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
+CREATE FUNCTION slowwave.journal_memory_edges_update() RETURNS trigger LANGUAGE plpgsql
+SET enable_nestloop = off SET enable_mergejoin = off AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO slowwave.run_changes
       (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_edges', 'update', row_key, before, after
+    SELECT tenant_id, scope_path, (SELECT current_setting('slowwave.run_id')::uuid), (SELECT current_setting('slowwave.step')), 'memory_edges', 'update', row_key, before, after
     FROM (
       SELECT n.tenant_id, n.scope_path, jsonb_build_object('id', n.id) AS row_key,
              ('{' || concat_ws(',',
@@ -1282,6 +1293,7 @@ BEGIN
                CASE WHEN o.created_at IS DISTINCT FROM n.created_at THEN '"created_at":' || coalesce(to_jsonb(n.created_at)::text, 'null') END,
                CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(n.created_by_run)::text, 'null') END) || '}')::jsonb AS after
       FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.id = o.id
+      OFFSET 0 -- so that the images are made once a row
     ) AS changed
     WHERE before <> '{}'::jsonb;
   END IF;
@@ -1296,7 +1308,7 @@ BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO slowwave.run_changes
       (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'memory_edges', 'delete',
+    SELECT n.tenant_id, n.scope_path, (SELECT current_setting('slowwave.run_id')::uuid), (SELECT current_setting('slowwave.step')), 'memory_edges', 'delete',
            jsonb_build_object('id', n.id), to_jsonb(n) - 'embedding', NULL
     FROM old_rows n;
   END IF;
@@ -1306,12 +1318,13 @@ CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.memory_edges
   REFERENCING OLD TABLE AS old_rows
   FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_memory_edges_delete();
 
-CREATE FUNCTION slowwave.journal_pending_connections_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
+CREATE FUNCTION slowwave.journal_pending_connections_update() RETURNS trigger LANGUAGE plpgsql
+SET enable_nestloop = off SET enable_mergejoin = off AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO slowwave.run_changes
       (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'pending_connections', 'update', row_key, before, after
+    SELECT tenant_id, scope_path, (SELECT current_setting('slowwave.run_id')::uuid), (SELECT current_setting('slowwave.step')), 'pending_connections', 'update', row_key, before, after
     FROM (
       SELECT n.tenant_id, n.scope_path, jsonb_build_object('id', n.id) AS row_key,
              ('{' || concat_ws(',',
@@ -1335,6 +1348,7 @@ BEGIN
                CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run THEN '"consumed_by_run":' || coalesce(to_jsonb(n.consumed_by_run)::text, 'null') END,
                CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(n.created_by_run)::text, 'null') END) || '}')::jsonb AS after
       FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.id = o.id
+      OFFSET 0 -- so that the images are made once a row
     ) AS changed
     WHERE before <> '{}'::jsonb;
   END IF;
@@ -1349,7 +1363,7 @@ BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO slowwave.run_changes
       (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'pending_connections', 'delete',
+    SELECT n.tenant_id, n.scope_path, (SELECT current_setting('slowwave.run_id')::uuid), (SELECT current_setting('slowwave.step')), 'pending_connections', 'delete',
            jsonb_build_object('id', n.id), to_jsonb(n) - 'embedding', NULL
     FROM old_rows n;
   END IF;
@@ -1359,12 +1373,13 @@ CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.pending_connections
   REFERENCING OLD TABLE AS old_rows
   FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_pending_connections_delete();
 
-CREATE FUNCTION slowwave.journal_corrections_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
+CREATE FUNCTION slowwave.journal_corrections_update() RETURNS trigger LANGUAGE plpgsql
+SET enable_nestloop = off SET enable_mergejoin = off AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO slowwave.run_changes
       (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'corrections', 'update', row_key, before, after
+    SELECT tenant_id, scope_path, (SELECT current_setting('slowwave.run_id')::uuid), (SELECT current_setting('slowwave.step')), 'corrections', 'update', row_key, before, after
     FROM (
       SELECT n.tenant_id, n.scope_path, jsonb_build_object('id', n.id) AS row_key,
              ('{' || concat_ws(',',
@@ -1384,6 +1399,7 @@ BEGIN
                CASE WHEN o.reasons::text IS DISTINCT FROM n.reasons::text THEN '"reasons":' || coalesce(to_jsonb(n.reasons)::text, 'null') END,
                CASE WHEN o.consumed_by_run IS DISTINCT FROM n.consumed_by_run THEN '"consumed_by_run":' || coalesce(to_jsonb(n.consumed_by_run)::text, 'null') END) || '}')::jsonb AS after
       FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.id = o.id
+      OFFSET 0 -- so that the images are made once a row
     ) AS changed
     WHERE before <> '{}'::jsonb;
   END IF;
@@ -1398,7 +1414,7 @@ BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO slowwave.run_changes
       (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'corrections', 'delete',
+    SELECT n.tenant_id, n.scope_path, (SELECT current_setting('slowwave.run_id')::uuid), (SELECT current_setting('slowwave.step')), 'corrections', 'delete',
            jsonb_build_object('id', n.id), to_jsonb(n) - 'embedding', NULL
     FROM old_rows n;
   END IF;
@@ -1408,12 +1424,13 @@ CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.corrections
   REFERENCING OLD TABLE AS old_rows
   FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_corrections_delete();
 
-CREATE FUNCTION slowwave.journal_soul_profiles_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
+CREATE FUNCTION slowwave.journal_soul_profiles_update() RETURNS trigger LANGUAGE plpgsql
+SET enable_nestloop = off SET enable_mergejoin = off AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO slowwave.run_changes
       (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'soul_profiles', 'update', row_key, before, after
+    SELECT tenant_id, scope_path, (SELECT current_setting('slowwave.run_id')::uuid), (SELECT current_setting('slowwave.step')), 'soul_profiles', 'update', row_key, before, after
     FROM (
       SELECT n.tenant_id, n.scope_path, jsonb_build_object('scope_path', n.scope_path, 'field', n.field) AS row_key,
              ('{' || concat_ws(',',
@@ -1433,6 +1450,7 @@ BEGIN
                CASE WHEN o.correction_id IS DISTINCT FROM n.correction_id THEN '"correction_id":' || coalesce(to_jsonb(n.correction_id)::text, 'null') END,
                CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(n.created_by_run)::text, 'null') END) || '}')::jsonb AS after
       FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.scope_path = o.scope_path AND n.field = o.field
+      OFFSET 0 -- so that the images are made once a row
     ) AS changed
     WHERE before <> '{}'::jsonb;
   END IF;
@@ -1447,7 +1465,7 @@ BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO slowwave.run_changes
       (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'soul_profiles', 'delete',
+    SELECT n.tenant_id, n.scope_path, (SELECT current_setting('slowwave.run_id')::uuid), (SELECT current_setting('slowwave.step')), 'soul_profiles', 'delete',
            jsonb_build_object('scope_path', n.scope_path, 'field', n.field), to_jsonb(n) - 'embedding', NULL
     FROM old_rows n;
   END IF;
@@ -1457,12 +1475,13 @@ CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.soul_profiles
   REFERENCING OLD TABLE AS old_rows
   FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_soul_profiles_delete();
 
-CREATE FUNCTION slowwave.journal_triggers_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
+CREATE FUNCTION slowwave.journal_triggers_update() RETURNS trigger LANGUAGE plpgsql
+SET enable_nestloop = off SET enable_mergejoin = off AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO slowwave.run_changes
       (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'triggers', 'update', row_key, before, after
+    SELECT tenant_id, scope_path, (SELECT current_setting('slowwave.run_id')::uuid), (SELECT current_setting('slowwave.step')), 'triggers', 'update', row_key, before, after
     FROM (
       SELECT n.tenant_id, n.scope_path, jsonb_build_object('id', n.id) AS row_key,
              ('{' || concat_ws(',',
@@ -1484,6 +1503,7 @@ BEGIN
                CASE WHEN o.resolved_at IS DISTINCT FROM n.resolved_at THEN '"resolved_at":' || coalesce(to_jsonb(n.resolved_at)::text, 'null') END,
                CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(n.created_by_run)::text, 'null') END) || '}')::jsonb AS after
       FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.id = o.id
+      OFFSET 0 -- so that the images are made once a row
     ) AS changed
     WHERE before <> '{}'::jsonb;
   END IF;
@@ -1498,7 +1518,7 @@ BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO slowwave.run_changes
       (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'triggers', 'delete',
+    SELECT n.tenant_id, n.scope_path, (SELECT current_setting('slowwave.run_id')::uuid), (SELECT current_setting('slowwave.step')), 'triggers', 'delete',
            jsonb_build_object('id', n.id), to_jsonb(n) - 'embedding', NULL
     FROM old_rows n;
   END IF;
@@ -1508,12 +1528,13 @@ CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.triggers
   REFERENCING OLD TABLE AS old_rows
   FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_triggers_delete();
 
-CREATE FUNCTION slowwave.journal_harmonic_beliefs_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
+CREATE FUNCTION slowwave.journal_harmonic_beliefs_update() RETURNS trigger LANGUAGE plpgsql
+SET enable_nestloop = off SET enable_mergejoin = off AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO slowwave.run_changes
       (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'harmonic_beliefs', 'update', row_key, before, after
+    SELECT tenant_id, scope_path, (SELECT current_setting('slowwave.run_id')::uuid), (SELECT current_setting('slowwave.step')), 'harmonic_beliefs', 'update', row_key, before, after
     FROM (
       SELECT n.tenant_id, n.scope_path, jsonb_build_object('belief_id', n.belief_id) AS row_key,
              ('{' || concat_ws(',',
@@ -1559,6 +1580,7 @@ BEGIN
                CASE WHEN o.created_at IS DISTINCT FROM n.created_at THEN '"created_at":' || coalesce(to_jsonb(n.created_at)::text, 'null') END,
                CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(n.created_by_run)::text, 'null') END) || '}')::jsonb AS after
       FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.belief_id = o.belief_id
+      OFFSET 0 -- so that the images are made once a row
     ) AS changed
     WHERE before <> '{}'::jsonb;
   END IF;
@@ -1573,7 +1595,7 @@ BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO slowwave.run_changes
       (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'harmonic_beliefs', 'delete',
+    SELECT n.tenant_id, n.scope_path, (SELECT current_setting('slowwave.run_id')::uuid), (SELECT current_setting('slowwave.step')), 'harmonic_beliefs', 'delete',
            jsonb_build_object('belief_id', n.belief_id), to_jsonb(n) - 'embedding', NULL
     FROM old_rows n;
   END IF;
@@ -1583,12 +1605,13 @@ CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.harmonic_beliefs
   REFERENCING OLD TABLE AS old_rows
   FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_harmonic_beliefs_delete();
 
-CREATE FUNCTION slowwave.journal_belief_evidence_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
+CREATE FUNCTION slowwave.journal_belief_evidence_update() RETURNS trigger LANGUAGE plpgsql
+SET enable_nestloop = off SET enable_mergejoin = off AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO slowwave.run_changes
       (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'belief_evidence', 'update', row_key, before, after
+    SELECT tenant_id, scope_path, (SELECT current_setting('slowwave.run_id')::uuid), (SELECT current_setting('slowwave.step')), 'belief_evidence', 'update', row_key, before, after
     FROM (
       SELECT n.tenant_id, n.scope_path, jsonb_build_object('belief_id', n.belief_id, 'memory_id', n.memory_id, 'role', n.role) AS row_key,
              ('{' || concat_ws(',',
@@ -1596,6 +1619,7 @@ BEGIN
              ('{' || concat_ws(',',
                CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(n.created_by_run)::text, 'null') END) || '}')::jsonb AS after
       FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.belief_id = o.belief_id AND n.memory_id = o.memory_id AND n.role = o.role
+      OFFSET 0 -- so that the images are made once a row
     ) AS changed
     WHERE before <> '{}'::jsonb;
   END IF;
@@ -1610,7 +1634,7 @@ BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO slowwave.run_changes
       (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'belief_evidence', 'delete',
+    SELECT n.tenant_id, n.scope_path, (SELECT current_setting('slowwave.run_id')::uuid), (SELECT current_setting('slowwave.step')), 'belief_evidence', 'delete',
            jsonb_build_object('belief_id', n.belief_id, 'memory_id', n.memory_id, 'role', n.role), to_jsonb(n) - 'embedding', NULL
     FROM old_rows n;
   END IF;
@@ -1620,12 +1644,13 @@ CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.belief_evidence
   REFERENCING OLD TABLE AS old_rows
   FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_belief_evidence_delete();
 
-CREATE FUNCTION slowwave.journal_belief_embeddings_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
+CREATE FUNCTION slowwave.journal_belief_embeddings_update() RETURNS trigger LANGUAGE plpgsql
+SET enable_nestloop = off SET enable_mergejoin = off AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO slowwave.run_changes
       (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'belief_embeddings', 'update', row_key, before, after
+    SELECT tenant_id, scope_path, (SELECT current_setting('slowwave.run_id')::uuid), (SELECT current_setting('slowwave.step')), 'belief_embeddings', 'update', row_key, before, after
     FROM (
       SELECT n.tenant_id, n.scope_path, jsonb_build_object('belief_id', n.belief_id, 'model', n.model) AS row_key,
              ('{' || concat_ws(',',
@@ -1635,6 +1660,7 @@ BEGIN
                CASE WHEN o.dimension IS DISTINCT FROM n.dimension THEN '"dimension":' || coalesce(to_jsonb(n.dimension)::text, 'null') END,
                CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(n.created_by_run)::text, 'null') END) || '}')::jsonb AS after
       FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.belief_id = o.belief_id AND n.model = o.model
+      OFFSET 0 -- so that the images are made once a row
     ) AS changed
     WHERE before <> '{}'::jsonb;
   END IF;
@@ -1649,7 +1675,7 @@ BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO slowwave.run_changes
       (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'belief_embeddings', 'delete',
+    SELECT n.tenant_id, n.scope_path, (SELECT current_setting('slowwave.run_id')::uuid), (SELECT current_setting('slowwave.step')), 'belief_embeddings', 'delete',
            jsonb_build_object('belief_id', n.belief_id, 'model', n.model), to_jsonb(n) - 'embedding', NULL
     FROM old_rows n;
   END IF;
@@ -1659,12 +1685,13 @@ CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.belief_embeddings
   REFERENCING OLD TABLE AS old_rows
   FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_belief_embeddings_delete();
 
-CREATE FUNCTION slowwave.journal_harmonize_queue_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
+CREATE FUNCTION slowwave.journal_harmonize_queue_update() RETURNS trigger LANGUAGE plpgsql
+SET enable_nestloop = off SET enable_mergejoin = off AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO slowwave.run_changes
       (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'harmonize_queue', 'update', row_key, before, after
+    SELECT tenant_id, scope_path, (SELECT current_setting('slowwave.run_id')::uuid), (SELECT current_setting('slowwave.step')), 'harmonize_queue', 'update', row_key, before, after
     FROM (
       SELECT n.tenant_id, n.scope_path, jsonb_build_object('memory_id', n.memory_id) AS row_key,
              ('{' || concat_ws(',',
@@ -1678,6 +1705,7 @@ BEGIN
                CASE WHEN o.harmonized_by_run IS DISTINCT FROM n.harmonized_by_run THEN '"harmonized_by_run":' || coalesce(to_jsonb(n.harmonized_by_run)::text, 'null') END,
                CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(n.created_by_run)::text, 'null') END) || '}')::jsonb AS after
       FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.memory_id = o.memory_id
+      OFFSET 0 -- so that the images are made once a row
     ) AS changed
     WHERE before <> '{}'::jsonb;
   END IF;
@@ -1692,7 +1720,7 @@ BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO slowwave.run_changes
       (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'harmonize_queue', 'delete',
+    SELECT n.tenant_id, n.scope_path, (SELECT current_setting('slowwave.run_id')::uuid), (SELECT current_setting('slowwave.step')), 'harmonize_queue', 'delete',
            jsonb_build_object('memory_id', n.memory_id), to_jsonb(n) - 'embedding', NULL
     FROM old_rows n;
   END IF;
@@ -1702,12 +1730,13 @@ CREATE TRIGGER journal_delete AFTER DELETE ON slowwave.harmonize_queue
   REFERENCING OLD TABLE AS old_rows
   FOR EACH STATEMENT EXECUTE FUNCTION slowwave.journal_harmonize_queue_delete();
 
-CREATE FUNCTION slowwave.journal_decisions_update() RETURNS trigger LANGUAGE plpgsql AS $journal$
+CREATE FUNCTION slowwave.journal_decisions_update() RETURNS trigger LANGUAGE plpgsql
+SET enable_nestloop = off SET enable_mergejoin = off AS $journal$
 BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO slowwave.run_changes
       (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT tenant_id, scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'decisions', 'update', row_key, before, after
+    SELECT tenant_id, scope_path, (SELECT current_setting('slowwave.run_id')::uuid), (SELECT current_setting('slowwave.step')), 'decisions', 'update', row_key, before, after
     FROM (
       SELECT n.tenant_id, n.scope_path, jsonb_build_object('scope_path', n.scope_path, 'decision_key', n.decision_key) AS row_key,
              ('{' || concat_ws(',',
@@ -1727,6 +1756,7 @@ BEGIN
                CASE WHEN o.decided_at IS DISTINCT FROM n.decided_at THEN '"decided_at":' || coalesce(to_jsonb(n.decided_at)::text, 'null') END,
                CASE WHEN o.created_by_run IS DISTINCT FROM n.created_by_run THEN '"created_by_run":' || coalesce(to_jsonb(n.created_by_run)::text, 'null') END) || '}')::jsonb AS after
       FROM old_rows o JOIN new_rows n ON n.tenant_id = o.tenant_id AND n.scope_path = o.scope_path AND n.decision_key = o.decision_key
+      OFFSET 0 -- so that the images are made once a row
     ) AS changed
     WHERE before <> '{}'::jsonb;
   END IF;
@@ -1741,7 +1771,7 @@ BEGIN
   IF coalesce(current_setting('slowwave.run_id', true), '') <> '' THEN
     INSERT INTO slowwave.run_changes
       (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before, after)
-    SELECT n.tenant_id, n.scope_path, current_setting('slowwave.run_id')::uuid, current_setting('slowwave.step'), 'decisions', 'delete',
+    SELECT n.tenant_id, n.scope_path, (SELECT current_setting('slowwave.run_id')::uuid), (SELECT current_setting('slowwave.step')), 'decisions', 'delete',
            jsonb_build_object('scope_path', n.scope_path, 'decision_key', n.decision_key), to_jsonb(n) - 'embedding', NULL
     FROM old_rows n;
   END IF;
