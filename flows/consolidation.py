@@ -13,8 +13,9 @@ from flows.outcome import error_state, final_state
 from flows.parameters import ConsolidationParameters
 from memory_core.database.engine import Database
 from memory_core.errors import SlowwaveError
-from memory_core.night.chunks import ScopeRun, has_step, hold
+from memory_core.night.chunks import ScopeRun, has_step
 from memory_core.night.steps import KINDS, steps_of_kind
+from memory_core.night.turns import in_turns
 from memory_core.scope import TenantScope
 from tasks.phases import SLEEP_TASKS
 from tasks.policy import SCOPES_A_CHUNK
@@ -57,9 +58,9 @@ async def consolidate(kind: str, parameters: ConsolidationParameters) -> State[A
 async def _chunk(
     database: Database, scopes: Sequence[TenantScope], kind: str, as_of: datetime, parameters: ConsolidationParameters
 ) -> list[dict[str, Any]]:
-    async with hold(database, scopes) as held:
+    async def night(turn: Sequence[TenantScope], held: Sequence[TenantScope]) -> list[dict[str, Any]]:
         runs = await begin(
-            _paths(scopes), _paths(held), kind, as_of, parameters.run_parameters(), parameters.requested_by
+            _paths(turn), _paths(held), kind, as_of, parameters.run_parameters(), parameters.requested_by
         )
         for step in TASKS[kind]:
             working = [run for run in runs if has_step(ScopeRun.from_dict(run), step.name)]
@@ -70,6 +71,8 @@ async def _chunk(
             if not state.is_completed():
                 await record_lost(step.name, working, state)
         return await close(runs)
+
+    return await in_turns(database, scopes, night)
 
 
 def run_name() -> str:

@@ -30,6 +30,17 @@ Flow = Annotated[
     bool,
     typer.Option("--flow", help="Run it as a Prefect flow, as it does by itself where PREFECT_API_URL is set."),
 ]
+Wait = Annotated[
+    float | None,
+    typer.Option(
+        "--wait",
+        metavar="SECONDS",
+        min=0,
+        max=86_400,
+        show_default=False,
+        help="Wait so long for a scope that another run holds, instead of SLOWWAVE_SCOPE_WAIT.",
+    ),
+]
 AllDetails = "All scopes of the tenant unless one is named; a busy or refused scope is reported and the others go on."
 
 
@@ -40,6 +51,7 @@ def sleep(
     dry_run: DryRun = False,
     accept: Accept = False,
     reconsider: Reconsider = False,
+    wait: Wait = None,
     flow: Flow = False,
     home: options.Home = None,
     as_json: options.Json = False,
@@ -47,7 +59,7 @@ def sleep(
 ) -> int:
     """Sleep: strengthen, link, flag, retire, summarise, and apply the user's corrections."""
     asked = _asked("sleep", tenant, scope, as_of, dry_run, accept, reconsider)
-    return _night(asked, flow=flow, home=home, as_json=as_json, debug=debug)
+    return _night(asked, wait=wait, flow=flow, home=home, as_json=as_json, debug=debug)
 
 
 def harmonize(
@@ -57,6 +69,7 @@ def harmonize(
     dry_run: DryRun = False,
     accept: Accept = False,
     reconsider: Reconsider = False,
+    wait: Wait = None,
     flow: Flow = False,
     home: options.Home = None,
     as_json: options.Json = False,
@@ -64,7 +77,7 @@ def harmonize(
 ) -> int:
     """Harmonize: reconcile duplicates, changes and contradictions into beliefs that carry their evidence."""
     asked = _asked("harmonize", tenant, scope, as_of, dry_run, accept, reconsider)
-    return _night(asked, flow=flow, home=home, as_json=as_json, debug=debug)
+    return _night(asked, wait=wait, flow=flow, home=home, as_json=as_json, debug=debug)
 
 
 def nightly(
@@ -74,6 +87,7 @@ def nightly(
     dry_run: DryRun = False,
     accept: Accept = False,
     reconsider: Reconsider = False,
+    wait: Wait = None,
     flow: Flow = False,
     home: options.Home = None,
     as_json: options.Json = False,
@@ -81,7 +95,7 @@ def nightly(
 ) -> int:
     """A whole night: sleep, then harmonize, then the morning report."""
     asked = _asked("nightly", tenant, scope, as_of, dry_run, accept, reconsider)
-    return _night(asked, flow=flow, home=home, as_json=as_json, debug=debug)
+    return _night(asked, wait=wait, flow=flow, home=home, as_json=as_json, debug=debug)
 
 
 def demo(
@@ -129,7 +143,13 @@ def _asked(
     }
 
 
-def _night(asked: dict[str, Any], *, flow: bool, home: Path | None, as_json: bool, debug: bool) -> int:
+def _night(
+    asked: dict[str, Any], *, wait: float | None, flow: bool, home: Path | None, as_json: bool, debug: bool
+) -> int:
+    if wait is not None:
+        # Where a flow and its tasks look for it too.
+        os.environ["SLOWWAVE_SCOPE_WAIT"] = str(wait)
+
     async def work(database: Database) -> list[dict[str, Any]]:
         tenant, levels = asked["tenant"], asked["scope"]
         scopes = [await scope_to_read(database, tenant, levels)] if levels else await known_scopes(database, tenant)

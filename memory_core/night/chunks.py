@@ -7,8 +7,7 @@ Everything that passes between them is JSON-able.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, TypeVar
@@ -22,7 +21,6 @@ from memory_core.night.highlights import highlights_of
 from memory_core.night.steps import left_out, steps_of_kind
 from memory_core.runs.advance import advance, close_run, verdict
 from memory_core.runs.ledger import ISOLATION, begin_run, describe, load_run, record_failure, steps_of
-from memory_core.runs.locks import held_scopes
 from memory_core.scope import TenantScope
 
 Result = TypeVar("Result")
@@ -81,20 +79,12 @@ class ScopeStep:
         return asdict(self)
 
 
-@asynccontextmanager
-async def hold(database: Database, scopes: Sequence[TenantScope]) -> AsyncIterator[list[TenantScope]]:
-    """Hold the scopes for the length of a run; yields those that are free, in the given order.
-
-    A scope that is not is waited for as long as the setting `scope_wait` says.
-    """
-    async with held_scopes(database, scopes, wait=database.settings.scope_wait) as held:
-        yield [scope for scope in scopes if scope in held]
-
-
 def busy(scope: TenantScope) -> ScopeBusy:
     """Why nothing is done in a scope that another run holds."""
     return ScopeBusy(
-        f"Another run holds the scope {scope}.", hint="Wait for it, or see `slowwave doctor`.", reason="busy"
+        f"Another run holds the scope {scope}.",
+        hint="Wait for it, as with --wait 600 or SLOWWAVE_SCOPE_WAIT=600; `slowwave doctor` tells what runs.",
+        reason="busy",
     )
 
 

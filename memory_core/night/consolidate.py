@@ -20,12 +20,12 @@ from memory_core.night.chunks import (
     busy,
     close_chunk,
     has_step,
-    hold,
 )
 from memory_core.night.context import context_for, language_for
 from memory_core.night.document import refusal_document, run_document
 from memory_core.night.highlights import highlights_of
 from memory_core.night.steps import UNDONE_QUERIES, left_out, steps_of_kind
+from memory_core.night.turns import hold, in_turns
 from memory_core.runs.ledger import begin_run, describe, utc
 from memory_core.runs.preview import preview, record_preview
 from memory_core.runs.undo import UndoResult, undo_run
@@ -45,20 +45,26 @@ async def consolidate(
     dry_run: bool = False,
     requested_by: str = "person",
 ) -> list[dict[str, Any]]:
-    """Run the scopes as one chunk; one document a scope, in order."""
+    """Run the scopes as one chunk; one document a scope, in order.
+
+    A scope that another run holds is waited for as the setting `scope_wait` says, and is `busy` after that.
+    """
     as_of = utc(as_of)
-    async with hold(database, scopes) as held:
+
+    async def night(turn: Sequence[TenantScope], held: Sequence[TenantScope]) -> list[dict[str, Any]]:
         if dry_run:
             language_for(database.settings, {}, parameters or {})
             return [
                 await _preview(database, scope, kind, as_of, parameters, requested_by, free=scope in held)
-                for scope in scopes
+                for scope in turn
             ]
-        runs = await begin_chunk(database, scopes, kind, as_of, parameters, held=held, requested_by=requested_by)
+        runs = await begin_chunk(database, turn, kind, as_of, parameters, held=held, requested_by=requested_by)
         for step in steps_of_kind(kind):
             if any(has_step(run, step.name) for run in runs):
                 await _step_with_retries(database, runs, step.name)
         return await close_chunk(database, runs)
+
+    return await in_turns(database, scopes, night)
 
 
 async def undo(

@@ -42,7 +42,7 @@ async def held_scopes(
     """Hold as many of the scopes as are free; yields those, the rest are busy.
 
     Args:
-        wait: seconds to wait for those that are not free at once; those that are, are held meanwhile.
+        wait: seconds to wait where none of them is. Nothing is held meanwhile, so that nobody waits in a circle.
     """
     by_name = {scope.scope_path: scope for scope in scopes}
     held: list[str] = []
@@ -55,16 +55,19 @@ async def held_scopes(
 
 
 async def _take(connection: AsyncConnection, names: Sequence[str], held: list[str], wait: float) -> None:
-    """Take what is free, again and again until everything is held or the time is over; `held` grows."""
+    """Take what is free; where nothing is, look again until something is or the time is over."""
     # The clock of the machine, not of the run: another process has to be waited for.
-    until, pause = monotonic() + wait, 0.05
+    until, pause, told = monotonic() + wait, 0.05, False
     while True:
-        missing = [name for name in names if name not in held]
-        rows = (await connection.execute(_LOCK, {"names": missing})).all()
+        rows = (await connection.execute(_LOCK, {"names": names})).all()
         held += [row.name for row in rows if row.held]
         left = until - monotonic()
-        if len(held) == len(names) or left <= 0:
+        if held or left <= 0:
             return
+        if not told:
+            busy = ", ".join(str(TenantScope.from_path(name)) for name in names[:5])
+            logger.warning("Another run holds %s; waiting for up to %.0f s.", busy, left)
+            told = True
         await asyncio.sleep(min(pause, left))
         pause = min(2 * pause, LONGEST_PAUSE)
 

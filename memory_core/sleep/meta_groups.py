@@ -12,13 +12,16 @@ from memory_core.database.scoped import ScopedConnection
 from memory_core.runs.decisions import not_undone
 from memory_core.runs.guards import IDENTITY_PREFIXES
 
-# A prefix is written by what it may not hold, so that it does not depend on what the database's locale calls a letter:
-# controls, and punctuation other than - and _. As a regular expression this would cost ten times as much.
+# A prefix is written by what it may not hold, and spaces by their list, so that neither depends on what the database's
+# locale calls a letter or a space: controls, and punctuation other than - and _. As a regular expression this would
+# cost ten times as much.
 _NOT_IN_PREFIX = "".join(
     character for character in map(chr, range(1, 128)) if not (character.isalnum() or character in " -_:")
 )
+_SPACES = "".join(character for character in map(chr, range(0x3001)) if character.isspace())
+_RUNS_OF_SPACE = f"[{''.join(character for character in _SPACES if character not in _NOT_IN_PREFIX)}]+"
 _LONGEST_PREFIX = 40
-_NUMBERS = "^[0-9 _-]*$"
+_NUMBERS = "0123456789 _-"
 _LEFT_OUT = [*(prefix.rstrip(":") for prefix in IDENTITY_PREFIXES), "META"]
 
 
@@ -29,43 +32,63 @@ class Grouping:
     Attributes:
         kind: the beginning of a summary's derived key, before its colon.
         members: SQL of a common table expression `members` (id, content_hash, observed_at, key).
-        parameters: what it needs beside the scope.
+        parameters: what `members` and `is_group` need beside the scope.
         names: what a group is called, by its key; where it is not there, the key itself.
+        is_group: SQL condition on `key`; asked once a group, so that it may cost something.
     """
 
     kind: str
     members: str
     parameters: Mapping[str, Any]
     names: Mapping[str, str] = field(default_factory=dict)
+    is_group: str = "true"
 
     def name(self, key: str) -> str:
         """What the group is called."""
         return self.names.get(key, key)
 
 
-HAS_PREFIX = """(strpos(m.label, ':') BETWEEN 2 AND CAST(:longest AS integer) + 1
-      AND substr(m.label, strpos(m.label, ':') + 1, 1) ~ '\\s'
+_MAY_HAVE_PREFIX = """(strpos(m.label, ':') BETWEEN 2 AND CAST(:longest AS integer) + 1
+      AND strpos(CAST(:spaces AS text), substr(m.label, strpos(m.label, ':') + 1, 1)) > 0
+      AND length(m.label) > strpos(m.label, ':'))"""
+
+HAS_PREFIX = f"""({_MAY_HAVE_PREFIX}
       AND translate(split_part(m.label, ':', 1), CAST(:not_in_prefix AS text), '') = split_part(m.label, ':', 1))"""
 """SQL condition: the label of the memory `m` has a prefix."""
 
-PREFIX_PARAMETERS: Mapping[str, Any] = {"not_in_prefix": _NOT_IN_PREFIX, "longest": _LONGEST_PREFIX}
+PREFIX_PARAMETERS: Mapping[str, Any] = {
+    "longest": _LONGEST_PREFIX,
+    "spaces": _SPACES,
+    "not_in_prefix": _NOT_IN_PREFIX,
+}
 
+# Most prefixes are plain already; OFFSET 0, so that the prefix and its key are made once a row.
 _MEMBERS = f"""
 members AS (
-  SELECT * FROM (
-    SELECT m.id, m.content_hash, m.observed_at,
-           upper(regexp_replace(btrim(split_part(m.label, ':', 1)), '\\s+', ' ', 'g')) AS key
+  SELECT id, content_hash, observed_at,
+         upper(btrim(CASE WHEN octet_length(prefix) = length(prefix) AND strpos(prefix, '  ') = 0 THEN prefix
+                          ELSE regexp_replace(prefix, CAST(:runs_of_space AS text), ' ', 'g') END)) AS key
+  FROM (
+    SELECT m.id, m.content_hash, m.observed_at, split_part(m.label, ':', 1) AS prefix
     FROM memories m
     WHERE m.tenant_id = :tenant_id AND m.scope_path = :scope_path AND m.layer = 'semantic' AND m.derived_key IS NULL
-      AND {HAS_PREFIX}
+      AND {_MAY_HAVE_PREFIX}
       AND m.recorded_at <= :as_of AND m.retired_at IS NULL AND m.superseded_reason IS NULL
       AND (m.expires_at IS NULL OR m.expires_at > :as_of)
-    OFFSET 0 -- so that the key is made once a row
+    OFFSET 0
   ) AS labelled
-  WHERE key !~ CAST(:numbers AS text) AND key <> ALL (CAST(:left_out AS text[]))
+  OFFSET 0
 )"""
 
-PREFIXES = Grouping("meta", _MEMBERS, {**PREFIX_PARAMETERS, "numbers": _NUMBERS, "left_out": _LEFT_OUT})
+_IS_PREFIX = """translate(key, CAST(:not_in_prefix AS text), '') = key
+    AND translate(key, CAST(:numbers AS text), '') <> '' AND key <> ALL (CAST(:left_out AS text[]))"""
+
+PREFIXES = Grouping(
+    "meta",
+    _MEMBERS,
+    {**PREFIX_PARAMETERS, "runs_of_space": _RUNS_OF_SPACE, "numbers": _NUMBERS, "left_out": _LEFT_OUT},
+    is_group=_IS_PREFIX,
+)
 """The scope's current memories with a prefix, and the prefix as the group's key."""
 
 
@@ -74,11 +97,13 @@ PREFIXES = Grouping("meta", _MEMBERS, {**PREFIX_PARAMETERS, "numbers": _NUMBERS,
 def _compare(grouping: Grouping) -> str:
     key = f"'{grouping.kind}:' || c.key"
     return f"""
-WITH {grouping.members}, groups AS (
+WITH {grouping.members}, grouped AS MATERIALIZED (
   SELECT key, count(*) AS member_count, max(observed_at) AS observed_at,
          encode(sha256(convert_to(string_agg(id::text || ' ' || content_hash, ',' ORDER BY id), 'UTF8')), 'hex')
            AS members_hash
   FROM members GROUP BY key
+), groups AS (
+  SELECT * FROM grouped WHERE {grouping.is_group}
 ), derived AS MATERIALIZED (
   SELECT m.id, substr(m.derived_key, {len(grouping.kind) + 2}) AS key, m.properties ->> 'members_hash' AS members_hash,
          m.retired_at IS NULL AS in_use, m.retired_by_run

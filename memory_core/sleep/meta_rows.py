@@ -20,23 +20,21 @@ EDGES_A_WRITE = 5_000
 # The most central member is the nearest to the mean vector; without vectors, the most important and newest. The mean
 # is taken in a fixed order and the distance rounded, so that a preview and its run choose alike.
 _RANK = """
-WITH {members}, chosen AS MATERIALIZED (
-  SELECT * FROM members WHERE key = ANY (CAST(:keys AS text[]))
-), vectors AS MATERIALIZED (
-  SELECT c.key, c.id, e.embedding
-  FROM chosen c
-  JOIN memory_embeddings e ON e.tenant_id = :tenant_id AND e.scope_path = :scope_path AND e.memory_id = c.id
-  WHERE e.model = CAST(:model AS text) AND e.aspect = 'content'
-), centres AS (
-  SELECT key, avg(embedding ORDER BY id) AS centre FROM vectors GROUP BY key
-), distances AS (
-  SELECT v.id, round(CAST(v.embedding <=> c.centre AS numeric), 6) AS distance FROM vectors v JOIN centres c USING (key)
-), ranked AS (
-  SELECT c.key, c.id, row_number() OVER (
-    PARTITION BY c.key ORDER BY d.distance NULLS LAST, s.importance DESC, c.observed_at DESC, c.id) AS rank
-  FROM chosen c
+WITH {members}, chosen AS (
+  SELECT c.key, c.id, c.observed_at, s.importance, e.embedding
+  FROM members c
   JOIN memory_state s ON s.tenant_id = :tenant_id AND s.scope_path = :scope_path AND s.memory_id = c.id
-  LEFT JOIN distances d ON d.id = c.id
+  LEFT JOIN memory_embeddings e ON e.tenant_id = :tenant_id AND e.scope_path = :scope_path AND e.memory_id = c.id
+    AND e.model = CAST(:model AS text) AND e.aspect = 'content'
+  WHERE c.key = ANY (CAST(:keys AS text[]))
+), placed AS (
+  SELECT key, id, observed_at, importance, round(CAST(embedding <=> avg(embedding) OVER (
+    PARTITION BY key ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS numeric), 6) AS distance
+  FROM chosen
+), ranked AS (
+  SELECT key, id, row_number() OVER (
+    PARTITION BY key ORDER BY distance NULLS LAST, importance DESC, observed_at DESC, id) AS rank
+  FROM placed
 )
 SELECT r.key, r.id, left(m.content, 2000) AS content
 FROM ranked r

@@ -128,6 +128,8 @@ async def test_only_an_explicit_prefix_makes_a_group(database: Database, scope: 
             f"META: {index}",
             f"{'x' * 41}: {index}",
             f"TEA:{index}",
+            f"TEA\t: {index}",
+            "TEA:",
             f"a, b: {index}",
             f": {index}",
             "  ",
@@ -137,7 +139,7 @@ async def test_only_an_explicit_prefix_makes_a_group(database: Database, scope: 
     for label in (
         "Known  Error: a",
         "KNOWN ERROR: b",
-        " known error:  c",
+        "known\u00a0error:\u00a0c",
         "ÜBER-uns_2: a",
         "ÜBER-uns_2: b",
         "ÜBER-uns_2: c",

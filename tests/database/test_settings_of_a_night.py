@@ -15,10 +15,11 @@ import memory_core
 from memory_core.database.engine import Database
 from memory_core.errors import InvalidSettings
 from memory_core.models.budgets import BudgetSettings
-from memory_core.night.chunks import begin_chunk, hold
+from memory_core.night.chunks import begin_chunk
 from memory_core.night.consolidate import consolidate
 from memory_core.night.context import language_for, language_named_by
 from memory_core.night.sections import SECTIONS, check_sections
+from memory_core.night.turns import hold
 from memory_core.runs.context import Run
 from memory_core.runs.spending import limits_of
 from memory_core.scope import TenantScope

@@ -13,7 +13,7 @@ from flows.nightly import nightly
 from flows.parameters import DeepSleepParameters, NightlyParameters
 from memory_core.database.engine import Database
 from memory_core.errors import NotFound
-from memory_core.night.chunks import hold
+from memory_core.night.turns import hold
 from memory_core.scope import TenantScope
 from memory_core.settings import Settings
 from tasks import reporting

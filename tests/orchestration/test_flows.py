@@ -23,6 +23,7 @@ from flows.replay import replay
 from memory_core.database.embedded import ServerAddress
 from memory_core.database.engine import Database
 from memory_core.night.consolidate import consolidate
+from memory_core.night.library import SleepConsolidator
 from memory_core.night.steps import steps_of_kind
 from memory_core.runs.checksum import table_checksums
 from memory_core.scope import TenantScope
@@ -120,6 +121,31 @@ async def test_a_night_is_the_same_through_prefect_and_in_process(
     assert {run.state_type for run in found.task_runs.values()} == {StateType.COMPLETED}
     assert "slowwave" in found.task_runs["strengthen · acme"].tags
     assert "3 changed of" in (found.task_runs["strengthen · acme"].state.message or "")  # type: ignore[union-attr]
+
+
+async def test_the_library_sleeps_as_the_flow_does(
+    prefect_server: PrefectServer,
+    settings: Settings,
+    database: Database,
+    scope: TenantScope,
+    copies: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """SleepConsolidator with a schema and pending connections, without Prefect: the same report and the same store."""
+    await fill_small_tenant(database, scope)
+    await database.close()
+    by_flow, by_library = copies(settings.database_url), copies(settings.database_url)
+    schema = {"name": "str", "age": "int", "city": "str"}
+    async with Database.open(settings.model_copy(update={"database_url": by_library})) as other:
+        report = await SleepConsolidator(other).run(scope, soul_schema=schema, pending_connections=PENDING, as_of=NIGHT)
+    use(monkeypatch, settings, by_flow)
+    asked = DeepSleepParameters(tenants=["acme"], as_of=NIGHT, soul_schema=schema, pending_connections=PENDING)
+    found = await prefect_server.run(deep_sleep, asked)
+    assert found.state.is_completed(), found.message
+    told = report.to_dict()
+    assert told["edges_created"] > 0
+    assert without_times(found.documents[0]["sleep"]) == without_times(told)
+    assert await state_of(settings, by_flow, scope) == await state_of(settings, by_library, scope)
 
 
 async def test_what_a_night_did_can_be_read_in_the_ui(
