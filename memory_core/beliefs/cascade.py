@@ -34,19 +34,22 @@ EVIDENCE = """evidence AS MATERIALIZED (
 )"""
 """SQL: the evidence of the beliefs in `affected`, and which of its memories have `fallen` by `:at`."""
 
-_WITHDRAW = f"""
-WITH RECURSIVE gone(id) AS (
+WITH_DUPLICATES = """
+WITH RECURSIVE touched(id) AS (
   SELECT unnest(CAST(:ids AS uuid[]))
   UNION
-  SELECT m.id FROM memories m JOIN gone g ON m.superseded_by = g.id
+  SELECT m.id FROM memories m JOIN touched t ON m.superseded_by = t.id
   WHERE m.tenant_id = :tenant_id AND m.scope_path = ANY(:visible_paths) AND m.superseded_reason = 'duplicate'
-), affected AS MATERIALIZED (
+)"""
+"""SQL: the memories `:ids`, and the duplicates that gave way to them, as `touched`."""
+
+_WITHDRAW = f"""{WITH_DUPLICATES}, affected AS MATERIALIZED (
   SELECT b.belief_id, b.status, b.confidence
   FROM harmonic_beliefs b
   WHERE b.tenant_id = :tenant_id AND b.scope_path = :scope_path AND b.status IN ('held', 'contested')
     AND (CAST(:everything AS boolean) OR b.belief_id = ANY(ARRAY(
       SELECT e.belief_id FROM belief_evidence e
-      WHERE e.tenant_id = :tenant_id AND e.memory_id = ANY(ARRAY(SELECT id FROM gone))
+      WHERE e.tenant_id = :tenant_id AND e.memory_id = ANY(ARRAY(SELECT id FROM touched))
         AND e.role IN ('supports', 'contradicts'))))
 ), {EVIDENCE}, judged AS (
   SELECT a.belief_id,

@@ -11,23 +11,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from memory_core.beliefs.cascade import EVIDENCE
+from memory_core.beliefs.cascade import EVIDENCE, WITH_DUPLICATES
 from memory_core.database.scoped import ScopedConnection
 
 # With at most the confidence of what stands, as the cascade leaves it.
-_REGAIN = f"""
-WITH RECURSIVE back(id) AS (
-  SELECT unnest(CAST(:ids AS uuid[]))
-  UNION
-  SELECT m.id FROM memories m JOIN back g ON m.superseded_by = g.id
-  WHERE m.tenant_id = :tenant_id AND m.scope_path = ANY(:visible_paths) AND m.superseded_reason = 'duplicate'
-), affected AS MATERIALIZED (
+_REGAIN = f"""{WITH_DUPLICATES}, affected AS MATERIALIZED (
   SELECT b.belief_id, b.subject, b.predicate
   FROM harmonic_beliefs b
   WHERE b.tenant_id = :tenant_id AND b.scope_path = :scope_path AND b.status = 'stale'
     AND b.belief_id = ANY(ARRAY(
       SELECT e.belief_id FROM belief_evidence e
-      WHERE e.tenant_id = :tenant_id AND e.memory_id = ANY(ARRAY(SELECT id FROM back))
+      WHERE e.tenant_id = :tenant_id AND e.memory_id = ANY(ARRAY(SELECT id FROM touched))
         AND e.role IN ('supports', 'contradicts')))
 ), {EVIDENCE}, judged AS (
   SELECT a.belief_id,

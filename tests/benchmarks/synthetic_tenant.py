@@ -28,6 +28,7 @@ CREATE TEMP TABLE made ON COMMIT DROP AS
          array_to_string(ARRAY(
            SELECT CASE WHEN place = 5 AND risky THEN ({markers})[1 + floor(random() * 7)::int]
                        ELSE ({words})[1 + floor(random() * 32)::int] END
+           -- Names the outer row, or one text would be made for all of them.
            FROM generate_series(1, 10 + (n % 1)) place), ' ') AS content, prefixed, topic
   FROM (SELECT n, CASE WHEN random() < 0.5
                        THEN timestamptz '{night}' - interval '24 hours' * (0.002 + 0.995 * random())
