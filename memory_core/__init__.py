@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         harmonize,
         recall_beliefs,
     )
+    from memory_core.night.questions import recall, reflect
     from memory_core.scope import ScopeLevel, TenantScope
     from memory_core.settings import Settings
     from memory_core.sleep.report import ConsolidationReport
@@ -34,7 +35,9 @@ __all__ = [
     "TenantScope",
     "get_resonance_log",
     "harmonize",
+    "recall",
     "recall_beliefs",
+    "reflect",
 ]
 
 _MODULES = {
@@ -46,7 +49,9 @@ _MODULES = {
     "TenantScope": "memory_core.scope",
     "get_resonance_log": "memory_core.night.library",
     "harmonize": "memory_core.night.library",
+    "recall": "memory_core.night.questions",
     "recall_beliefs": "memory_core.night.library",
+    "reflect": "memory_core.night.questions",
 }
 
 

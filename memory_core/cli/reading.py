@@ -74,6 +74,10 @@ def recall(
     no_record: Annotated[
         bool, typer.Option("--no-record", help="Do not count the results as used (use is what sleep strengthens).")
     ] = False,
+    harmonic: Annotated[
+        bool,
+        typer.Option("--harmonic", help="Let a belief stand for the memories it rests on; they are shown under it."),
+    ] = False,
     home: options.Home = None,
     as_json: options.Json = False,
     debug: options.Debug = False,
@@ -88,7 +92,17 @@ def recall(
 
         bound = await scope_to_read(database, tenant, scope)
         embedding = embedding_for(database.settings)
-        return await search(database, bound, embedding, query, now=asked_at, k=k, as_of=at, record=not no_record)
+        return await search(
+            database,
+            bound,
+            embedding,
+            query,
+            now=asked_at,
+            k=k,
+            as_of=at,
+            record=not no_record,
+            harmonic=harmonic,
+        )
 
     document = with_database(home, work, debug=debug)
     print_json(document) if as_json else view_memories.results(document)
@@ -228,6 +242,7 @@ def register(app: typer.Typer) -> None:
         epilog=options.examples(
             'slowwave recall "where does the user live" --tenant acme',
             'slowwave recall "who is on call" --tenant acme --k 3 --as-of 2026-02-01T00:00:00Z --json',
+            'slowwave recall "what does the user like" --tenant acme --harmonic',
         ),
     )(recall)
     app.command(

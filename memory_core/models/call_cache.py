@@ -39,10 +39,10 @@ class CallCache:
     """The kept answers of one scope.
 
     Args:
-        run_id: the run that pays for what is stored.
+        run_id: the run that pays for what is stored; None where a question outside of a run does.
     """
 
-    def __init__(self, database: Database, scope: TenantScope, run_id: UUID, mode: CacheMode) -> None:
+    def __init__(self, database: Database, scope: TenantScope, run_id: UUID | None, mode: CacheMode) -> None:
         self._database = database
         self._scope = scope
         self._run_id = run_id

@@ -7,17 +7,16 @@ retired is never an answer; with `as_of`, the answer is the one that would have 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
-
-from sqlalchemy import RowMapping
 
 from memory_core.database.engine import Database
 from memory_core.database.scoped import ScopedConnection
 from memory_core.errors import InvalidInput
 from memory_core.models.embedding import EmbeddingProvider, prepared_text
+from memory_core.retrieval.results import belief_result, distinct, memory_result, without_evidence
 from memory_core.retrieval.uses import record_uses
 from memory_core.runs.ledger import utc
 from memory_core.scope import TenantScope
@@ -123,6 +122,7 @@ async def recall(
     k: int = 10,
     as_of: datetime | None = None,
     record: bool = True,
+    harmonic: bool = False,
 ) -> dict[str, Any]:
     """What the scope knows that is nearest to the question, best first.
 
@@ -133,10 +133,13 @@ async def recall(
         as_of: answer as at this time; nothing is recorded then. None for the present.
         record: whether the returned memories, and those that support a returned belief, count as used. Uses are
             what the next night strengthens.
+        harmonic: let a belief stand for the memories that it rests on: these are its evidence and take no place of
+            their own, so that k results say k things; and list the k nearest beliefs by themselves too.
 
     Returns:
         `results` (content, kind, id, score, signals, status, observed_at, evidence, …), `recorded` (uses written),
-        `without_vector` (current memories that the model has no vector of, and that were not searched).
+        `without_vector` (current memories that the model has no vector of, and that were not searched); with
+        `harmonic`, `beliefs`: held and contested ones in the form of results, best first.
 
     Raises:
         InvalidInput: the question is blank, or `k` is out of its range.
@@ -156,7 +159,8 @@ async def recall(
         "pool": max(_POOL * k, _SMALLEST_POOL),
     }
     async with database.scoped(scope) as connection:
-        results = (await _ranked(connection, values, then=as_of is not None))[:k]
+        ranked = await _ranked(connection, values, then=as_of is not None)
+        results = (without_evidence(ranked) if harmonic else ranked)[:k]
         missing = await connection.scalar(
             _without_vector(_current if as_of is None else _current_then),
             **{name: values[name] for name in ("model", "dimension", "at")},
@@ -165,15 +169,19 @@ async def recall(
         if record and as_of is None:
             recorded = await record_uses(connection, _used(results), kind="recall", at=at)
             await connection.commit()
-    return {
+    document = {
         "query": query,
         "k": k,
         "as_of": None if as_of is None else at.isoformat(),
         "model": embedding.model,
+        "harmonic": harmonic,
         "results": results,
         "recorded": recorded,
         "without_vector": missing,
     }
+    if harmonic:
+        document["beliefs"] = [item for item in ranked if item["kind"] == "belief"][:k]
+    return document
 
 
 async def _ranked(connection: ScopedConnection, values: Mapping[str, Any], *, then: bool) -> list[dict[str, Any]]:
@@ -184,7 +192,7 @@ async def _ranked(connection: ScopedConnection, values: Mapping[str, Any], *, th
         hit_ids=[row["id"] for row in memories],
         hit_cosines=[float(row["cosine"]) for row in memories],
     )
-    ranked = [(row, _belief_result(row)) for row in beliefs] + [(row, _memory_result(row)) for row in memories]
+    ranked = [(row, belief_result(row)) for row in beliefs] + [(row, memory_result(row)) for row in memories]
     # At the same score a belief stands before the memory it rests on, and what the scope itself knows before what a
     # scope above it does, such as a copy that was promoted from here.
     ranked.sort(
@@ -196,54 +204,7 @@ async def _ranked(connection: ScopedConnection, values: Mapping[str, Any], *, th
             pair[1]["id"],
         )
     )
-    return list(_distinct(item for _, item in ranked))
-
-
-def _memory_result(row: RowMapping) -> dict[str, Any]:
-    cosine = round(float(row["cosine"]), 6)
-    return {
-        "content": row["content"],
-        "kind": "memory",
-        "id": str(row["id"]),
-        "external_id": row["external_id"],
-        "scope": str(TenantScope.from_path(row["scope_path"])),
-        "layer": row["layer"],
-        "label": row["label"],
-        "score": cosine,
-        "signals": {"cosine": cosine, "confidence": row["confidence"] or 0.0, "importance": row["importance"]},
-        "status": "current",
-        "observed_at": row["observed_at"].isoformat(),
-        "evidence": [],
-    }
-
-
-def _belief_result(row: RowMapping) -> dict[str, Any]:
-    signals = {name: round(float(row[name]), 6) for name in ("own_cosine", "evidence_cosine") if row[name] is not None}
-    supports = [item["observed_at"] for item in row["evidence"] if item["role"] == "supports"]
-    return {
-        "content": row["content"],
-        "kind": "belief",
-        "id": str(row["belief_id"]),
-        "scope": str(TenantScope.from_path(row["scope_path"])),
-        "subject": row["subject"],
-        "predicate": row["predicate"],
-        "object": row["object"],
-        "score": max(signals.values()),
-        "signals": {**signals, "confidence": row["confidence"]},
-        "status": row["status"],
-        "observed_at": max(map(datetime.fromisoformat, supports), default=row["valid_from"]).isoformat(),
-        "evidence": row["evidence"],
-    }
-
-
-def _distinct(found: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:
-    """One result a content: of equal ones the first, which is the belief where one says the same."""
-    seen: set[str] = set()
-    for item in found:
-        words = " ".join(item["content"].casefold().split())
-        if words not in seen:
-            seen.add(words)
-            yield item
+    return list(distinct(item for _, item in ranked))
 
 
 def _used(results: Sequence[Mapping[str, Any]]) -> list[UUID]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -45,8 +46,9 @@ async def nearest_beliefs(
         top_k: 1 to 1000.
 
     Returns:
-        best first: id, subject, predicate, object, content, status, confidence, score (cosine, 0 to 1), valid_from,
-        valid_to, rationale, and evidence with roles. Beliefs that point away from the query are left out.
+        best first: kind (`belief`), id, subject, predicate, object, content, status, confidence, score (cosine, 0 to
+        1), observed_at (of the newest support), valid_from, valid_to, rationale, and evidence with roles. Beliefs
+        that point away from the query are left out. What is contested says so in its status.
 
     Raises:
         InvalidInput: `top_k` is out of range, or the vector is empty, not finite or all zeros.
@@ -67,6 +69,7 @@ async def nearest_beliefs(
     evidence = await evidence_of(connection, [row["belief_id"] for row in found])
     return [
         {
+            "kind": "belief",
             "id": str(row["belief_id"]),
             "subject": row["subject"],
             "predicate": row["predicate"],
@@ -75,6 +78,11 @@ async def nearest_beliefs(
             "status": row["status"],
             "confidence": row["confidence"],
             "score": round(float(row["similarity"]), 6),
+            "observed_at": max(
+                (each["observed_at"] for each in evidence[row["belief_id"]] if each["role"] == "supports"),
+                default=row["valid_from"].isoformat(),
+                key=datetime.fromisoformat,
+            ),
             "valid_from": row["valid_from"].isoformat(),
             "valid_to": None if row["valid_to"] is None else row["valid_to"].isoformat(),
             "rationale": row["rationale"],

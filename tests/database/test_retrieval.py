@@ -178,3 +178,35 @@ async def test_recall_refuses_what_makes_no_sense(database: Database, scope: Ten
     """A blank question or no results at all is bad input."""
     with pytest.raises(InvalidInput):
         await ask(database, scope, query, k=k)
+
+
+async def test_harmonic_recall_lets_a_belief_stand_for_its_memories(database: Database, scope: TenantScope) -> None:
+    """Its memories are its evidence and take no place of their own; the beliefs are listed by themselves too."""
+    porto = await remember(database, scope, "Ann lives in Porto now")
+    leeds = await remember(database, scope, "Ann lives in Leeds now")
+    tram = await remember(database, scope, "The tram runs every ten minutes")
+    belief = await believe(
+        database, scope, "Ann lives in Porto", {porto: "supports", leeds: "contradicts"}, status="contested"
+    )
+    plain = await ask(database, scope, "Ann lives in Porto", record=False)
+    assert [item["id"] for item in plain["results"]] == [str(belief), str(porto), str(leeds), str(tram)]
+    assert "beliefs" not in plain
+    found = await ask(database, scope, "Ann lives in Porto", harmonic=True)
+    assert [item["id"] for item in found["results"]] == [str(belief), str(tram)]
+    assert [(item["id"], item["status"]) for item in found["beliefs"]] == [(str(belief), "contested")]
+    assert {piece["memory_id"] for piece in found["beliefs"][0]["evidence"]} == {str(porto), str(leeds)}
+    assert set(await accesses(database, scope)) == {porto, tram}
+
+
+async def test_a_memory_that_is_nearer_than_the_belief_it_contradicts_stays(
+    database: Database, scope: TenantScope
+) -> None:
+    """Only a belief that stands before it may speak for a memory."""
+    leeds = await remember(database, scope, "Ann lives in Leeds now")
+    porto = await remember(database, scope, "Something about Porto")
+    belief = await believe(
+        database, scope, "Porto it is", {porto: "supports", leeds: "contradicts"}, status="contested"
+    )
+    found = await ask(database, scope, "Ann lives in Leeds now", harmonic=True, k=1)
+    assert [item["id"] for item in found["results"]] == [str(leeds)]
+    assert [item["id"] for item in found["beliefs"]] == [str(belief)]

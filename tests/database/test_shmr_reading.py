@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from memory_core import get_resonance_log, recall_beliefs
 from memory_core.beliefs.lineage import why
 from memory_core.database.engine import Database
 from memory_core.errors import EmbeddingMismatch, InvalidInput, NotFound
@@ -14,6 +15,7 @@ from memory_core.scope import TenantScope
 from memory_core.shmr.recall import nearest_beliefs
 from memory_core.shmr.resonance_log import read_resonance_log
 from tests.builders import add_memory, add_scope, ago
+from tests.knowledge import believe, change, remember
 from tests.shmr_runs import beliefs, harmonize
 
 HASH = embedding_provider("hash:64")
@@ -111,3 +113,51 @@ async def test_the_log_lists_every_run(database: Database, scope: TenantScope) -
         assert await read_resonance_log(connection, limit=None) == found
         with pytest.raises(InvalidInput):
             await read_resonance_log(connection, limit=0)
+
+
+async def test_an_exact_match_is_found_whatever_its_confidence(database: Database, scope: TenantScope) -> None:
+    """Thirty surer beliefs do not hide it, negative scores are left out, and contested ones say so (F49)."""
+    other = await remember(database, scope, "Shelves hold bolts")
+    for i in range(30):
+        await believe(database, scope, f"Shelf {i} holds bolts", {other: "supports"})
+    ann = await remember(database, scope, "Ann lives in Porto")
+    denied = await remember(database, scope, "Ann never lived in Porto")
+    wanted = await believe(
+        database, scope, "Ann lives in Porto", {ann: "supports", denied: "contradicts"}, status="contested"
+    )
+    await change(database, scope, "UPDATE harmonic_beliefs SET confidence = 0.2 WHERE belief_id = :id", id=wanted)
+    found = await recall_beliefs(database, scope, "Ann lives in Porto", top_k=10)
+    assert (found[0]["id"], found[0]["status"], found[0]["kind"]) == (str(wanted), "contested", "belief")
+    assert {(each["memory_id"], each["role"]) for each in found[0]["evidence"]} == {
+        (str(ann), "supports"),
+        (str(denied), "contradicts"),
+    }
+    assert all(each["score"] > 0 for each in found)
+    assert len(found) <= 10
+    for query, top_k in (("", 10), (" \n", 10), ("Ann", 0), ("Ann", 1001)):
+        with pytest.raises(InvalidInput):
+            await recall_beliefs(database, scope, query, top_k=top_k)
+
+
+async def test_equally_relevant_beliefs_come_by_confidence(database: Database, scope: TenantScope) -> None:
+    """Relevance first; where it is the same the surer one is first."""
+    ann = await remember(database, scope, "Ann lives in Porto")
+    doubtful = await believe(database, scope, "Ann is in Porto", {ann: "supports"}, vector_of="Ann lives in Porto")
+    sure = await believe(database, scope, "Ann has a home in Porto", {ann: "supports"}, vector_of="Ann lives in Porto")
+    await change(database, scope, "UPDATE harmonic_beliefs SET confidence = 0.9 WHERE belief_id = :id", id=sure)
+    found = await recall_beliefs(database, scope, "Ann lives in Porto")
+    assert [each["id"] for each in found] == [str(sure), str(doubtful)]
+
+
+async def test_the_log_is_newest_first_within_a_second_and_of_one_scope(database: Database, scope: TenantScope) -> None:
+    """Five quick passes with a limit of three give the last three; another scope's are not among them."""
+    child = scope.child("brand", "halo")
+    await add_memory(database, child, "Ann likes tea")
+    await add_memory(database, scope, "Ann likes tea")
+    runs = []
+    for minutes in range(5):
+        runs.append(str((await harmonize(database, scope, ago(minutes=10 - minutes))).run.id))
+        await harmonize(database, child, ago(minutes=10 - minutes))
+    found = await get_resonance_log(database, scope, limit=3)
+    assert [each["run_id"] for each in found] == runs[:1:-1]
+    assert {each["scope"] for each in await get_resonance_log(database, scope, limit=None)} == {str(scope)}

@@ -16,7 +16,7 @@ from memory_core.cli.output import ExitCode
 from memory_core.settings import Settings
 
 WRITE = ("import", "remember", "correct", "pin", "unpin", "retract", "restore", "resolve", "promote")
-READ = ("memories", "recall", "beliefs", "why", "profile", "log", "runs")
+READ = ("memories", "recall", "reflect", "beliefs", "why", "profile", "log", "runs")
 KEEP = ("setup", "demo", "sleep", "harmonize", "nightly", "doctor", "status", "down")
 COMMANDS = (*WRITE, *READ, *KEEP)
 EVERY = [*((name,) for name in COMMANDS), ("run", "show"), ("run", "diff"), ("run", "undo")]
