@@ -138,7 +138,7 @@ REGISTRY: tuple[TableEntry, ...] = (
         journalled=True,
         checksummed=True,
         erased="memory",
-        together=(("enqueued_at", "reason", "harmonized_by_run"),),
+        together=(("enqueued_at", "passed_over_at", "reason", "harmonized_by_run"),),
     ),
     TableEntry(
         tables.decisions, journalled=True, together=(("verdict", "members", "rules_version", "run_id", "decided_at"),)

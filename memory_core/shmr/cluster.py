@@ -15,7 +15,7 @@ from memory_core.runs.context import RunContext, Step
 from memory_core.runs.outcome import SAMPLE_SIZE, StepOutcome
 from memory_core.shmr.clustering import Cluster
 from memory_core.shmr.clustering import cluster as group
-from memory_core.shmr.collect import waiting
+from memory_core.shmr.collect import pass_over, waiting
 from memory_core.shmr.phrases import learn_phrases
 from memory_core.shmr.settings import ShmrSettings
 from memory_core.shmr.slots import Slot, slot_of
@@ -35,7 +35,7 @@ FROM jsonb_to_recordset(CAST(:clusters AS jsonb)) AS c(cluster_id text, fingerpr
 """
 
 _LOOKED_AT = """
-UPDATE harmonize_queue SET harmonized_by_run = :run_id
+UPDATE harmonize_queue SET harmonized_by_run = :run_id, passed_over_at = NULL
 WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND memory_id = ANY(CAST(:ids AS uuid[]))
   AND harmonized_by_run IS NULL
 """
@@ -45,6 +45,7 @@ async def cluster(connection: ScopedConnection, context: RunContext, _: object =
     """Group the waiting memories with everything comparable, and keep what has no decision yet."""
     found = await waiting(connection, context)
     looked_at = [*found.reasons, *found.closed]
+    await pass_over(connection, found)
     if not found.reasons:
         await connection.execute(_LOOKED_AT, ids=looked_at)
         reason = "what waits has no vector yet" if found.unembedded else "nothing new since the last run"

@@ -26,7 +26,13 @@ LEFT JOIN memory_embeddings e ON e.tenant_id = q.tenant_id AND e.memory_id = q.m
   AND e.aspect = 'content'
 WHERE q.tenant_id = :tenant_id AND q.scope_path = :scope_path AND q.harmonized_by_run IS NULL
   AND q.enqueued_at <= :as_of AND m.recorded_at <= :as_of
-ORDER BY q.enqueued_at, q.memory_id
+ORDER BY q.passed_over_at NULLS LAST, q.enqueued_at, q.memory_id
+"""
+
+_PASS_OVER = """
+UPDATE harmonize_queue SET passed_over_at = :as_of
+WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND memory_id = ANY(CAST(:ids AS uuid[]))
+  AND passed_over_at IS NULL
 """
 
 _UNDONE = """
@@ -47,7 +53,7 @@ class Waiting:
     """What the queue holds for this run.
 
     Attributes:
-        reasons: the memories to look at, oldest first, each with why it waits (`new`, `revived`, …).
+        reasons: the memories to look at, longest waiting first, each with why it waits (`new`, `revived`, …).
         closed: memories that wait and are no candidates any more: retired, superseded, expired, or too short.
         unembedded: memories that keep waiting because they have no vector.
         later: memories left for a later run by an explicit `batch_size`.
@@ -56,26 +62,28 @@ class Waiting:
     reasons: Mapping[UUID, str]
     closed: tuple[UUID, ...]
     unembedded: int
-    later: int
+    later: tuple[UUID, ...]
 
 
 async def waiting(connection: ScopedConnection, context: RunContext) -> Waiting:
     """The queue of the scope as of the run; bounded only where the caller named a `batch_size`.
 
-    A bounded run takes the oldest `batch_size` facts and half as many episodes. A run that reconsiders also looks at
-    what a person took back.
+    A bounded run takes `batch_size` facts and half as many episodes: first what earlier runs left, in the order in
+    which they left it, then the oldest. What arrives later never goes first, however old it says it is, so that what
+    waits behind n others is reached in n / `batch_size` runs. A run that reconsiders also looks at what a person took
+    back.
     """
     rows = await connection.rows(_WAITING, model=context.embedding.model)
     explicit = context.run.parameters.get("settings", {}).get("shmr", {}).get("batch_size") is not None
     limit = shmr_settings(context).batch_size
     room = {"semantic": limit, "episodic": max(1, limit // 2)}
     reasons: dict[UUID, str] = {}
-    later = 0
+    later: list[UUID] = []
     for row in rows:
         if not (row["eligible"] and row["embedded"]):
             continue
         if explicit and room[row["layer"]] == 0:
-            later += 1
+            later.append(row["memory_id"])
             continue
         room[row["layer"]] -= 1
         reasons[row["memory_id"]] = row["reason"]
@@ -86,8 +94,14 @@ async def waiting(connection: ScopedConnection, context: RunContext) -> Waiting:
         reasons=reasons,
         closed=tuple(row["memory_id"] for row in rows if not row["eligible"]),
         unembedded=sum(1 for row in rows if row["eligible"] and not row["embedded"]),
-        later=later,
+        later=tuple(later),
     )
+
+
+async def pass_over(connection: ScopedConnection, found: Waiting) -> None:
+    """Note which memories the run leaves for a later one, so that they go first then."""
+    if found.later:
+        await connection.execute(_PASS_OVER, ids=list(found.later))
 
 
 async def collect(connection: ScopedConnection, context: RunContext, _: object = None) -> StepOutcome:
@@ -100,7 +114,7 @@ async def collect(connection: ScopedConnection, context: RunContext, _: object =
     skipped = {
         "no candidate any more": len(found.closed),
         "no vector": found.unembedded,
-        "left for a later run by batch_size": found.later,
+        "left for a later run by batch_size": len(found.later),
     }
     smallest = shmr_settings(context).min_cluster_size
     reason = ""

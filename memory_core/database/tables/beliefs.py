@@ -123,6 +123,8 @@ harmonize_queue = Table(
     identifier("memory_id"),
     scope_path(),
     moment("enqueued_at"),
+    # When a bounded run first left it for a later one; who waits longer goes before whatever arrived since.
+    moment("passed_over_at", nullable=True),
     Column("reason", Text, nullable=False, server_default="new"),
     identifier("harmonized_by_run", nullable=True),
     identifier("created_by_run", nullable=True),
