@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from memory_core.cli import adding, editing, keeping, nights, promoting, reading, reflecting, runs
+from memory_core.cli import adding, calibrating, editing, keeping, nights, promoting, reading, reflecting, runs
 from memory_core.cli.output import ExitCode, drop_output, print_error, print_json, say
 
 # Typer has its own copy of click since 0.2x and used the package before; both have this line of ancestors.
@@ -54,7 +54,7 @@ def _options(
     """Options of the command itself."""
 
 
-for group in (nights, adding, editing, promoting, reading, reflecting, runs, keeping):
+for group in (nights, adding, editing, promoting, reading, reflecting, runs, keeping, calibrating):
     group.register(app)
 
 

@@ -17,7 +17,7 @@ from memory_core.settings import Settings
 
 WRITE = ("import", "remember", "correct", "pin", "unpin", "retract", "restore", "resolve", "promote")
 READ = ("memories", "recall", "reflect", "beliefs", "why", "profile", "log", "runs")
-KEEP = ("setup", "demo", "sleep", "harmonize", "nightly", "doctor", "status", "down")
+KEEP = ("setup", "demo", "calibrate", "sleep", "harmonize", "nightly", "doctor", "status", "down")
 COMMANDS = (*WRITE, *READ, *KEEP)
 EVERY = [*((name,) for name in COMMANDS), ("run", "show"), ("run", "diff"), ("run", "undo")]
 
