@@ -2,102 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import RowMapping
 
 from memory_core.beliefs.evidence import evidence_of
+from memory_core.beliefs.lineage_queries import (
+    BELIEF,
+    BELIEF_CHAIN,
+    CALLS,
+    CHAIN,
+    CHANGES,
+    CLUSTERS_OF_BELIEF,
+    CLUSTERS_OF_MEMORY,
+    CORRECTIONS,
+    FORMER_BELIEFS,
+    MEMORY,
+    REPLACED_BY_BELIEF,
+    REPLACEMENT,
+    RESTING,
+)
 from memory_core.database.scoped import ScopedConnection
 from memory_core.errors import NotFound
-
-_MEMORY = """
-SELECT m.*, s.importance, s.confidence, s.access_count
-FROM memories m LEFT JOIN memory_state s ON s.tenant_id = m.tenant_id AND s.memory_id = m.id
-WHERE m.tenant_id = :tenant_id AND m.scope_path = ANY(:visible_paths)
-  AND (m.id = CAST(:id AS uuid) OR m.external_id = CAST(:external AS text))
-ORDER BY m.scope_path = :scope_path DESC, m.is_latest DESC, m.recorded_at DESC, m.id LIMIT 1
-"""
-
-_BELIEF = """
-SELECT b.* FROM harmonic_beliefs b
-WHERE b.tenant_id = :tenant_id AND b.scope_path = ANY(:visible_paths) AND b.belief_id = CAST(:id AS uuid)
-"""
-
-# UNION, not UNION ALL: a ring of supersessions must end too.
-_CHAIN = """
-WITH RECURSIVE later(id, step) AS (
-  SELECT CAST(:id AS uuid), 0
-  UNION
-  SELECT m.superseded_by, l.step + 1 FROM later l JOIN memories m ON m.tenant_id = :tenant_id AND m.id = l.id
-  WHERE m.scope_path = ANY(:visible_paths) AND m.superseded_by IS NOT NULL AND l.step < 1000
-), earlier(id, step) AS (
-  SELECT CAST(:id AS uuid), 0
-  UNION
-  SELECT m.id, e.step - 1 FROM earlier e JOIN memories m ON m.tenant_id = :tenant_id AND m.superseded_by = e.id
-  WHERE m.scope_path = ANY(:visible_paths) AND e.step > -1000
-), steps AS (
-  SELECT id, min(step) AS step FROM (SELECT * FROM later UNION SELECT * FROM earlier) AS both_ways GROUP BY id
-)
-SELECT s.step, m.id, m.external_id, m.content, m.observed_at, m.recorded_at, m.source, m.superseded_by,
-       m.superseded_by_belief, m.superseded_reason, m.superseded_at, m.superseded_by_run, m.retired_at,
-       m.retired_reason, m.retired_by_run, m.corrects
-FROM steps s JOIN memories m ON m.tenant_id = :tenant_id AND m.id = s.id
-WHERE m.scope_path = ANY(:visible_paths) ORDER BY s.step, m.observed_at, m.id LIMIT 200
-"""
-
-_RESTING = """
-SELECT b.belief_id, b.content, b.status, b.status_reason, b.confidence, e.role
-FROM belief_evidence e JOIN harmonic_beliefs b ON b.tenant_id = e.tenant_id AND b.belief_id = e.belief_id
-WHERE e.tenant_id = :tenant_id AND e.memory_id = CAST(:id AS uuid) AND b.scope_path = ANY(:visible_paths)
-ORDER BY b.recorded_at DESC, b.belief_id
-"""
-
-_REPLACED_BY_BELIEF = """
-SELECT m.id, m.external_id, m.content, m.observed_at, m.superseded_reason
-FROM memories m WHERE m.tenant_id = :tenant_id AND m.scope_path = ANY(:visible_paths)
-  AND m.superseded_by_belief = CAST(:id AS uuid)
-ORDER BY m.observed_at, m.id
-"""
-
-_FORMER_BELIEFS = """
-SELECT belief_id, content, status, status_reason, valid_from, valid_to FROM harmonic_beliefs
-WHERE tenant_id = :tenant_id AND scope_path = ANY(:visible_paths) AND superseded_by_belief = CAST(:id AS uuid)
-ORDER BY valid_from, belief_id
-"""
-
-_CLUSTERS_OF_MEMORY = """
-SELECT c.* FROM memory_resonance_clusters c
-WHERE c.tenant_id = :tenant_id AND c.scope_path = ANY(:visible_paths)
-  AND c.members @> jsonb_build_array(jsonb_build_object('memory_id', CAST(:id AS text)))
-ORDER BY (SELECT r.started_at FROM runs r WHERE r.tenant_id = c.tenant_id AND r.id = c.run_id) DESC NULLS LAST,
-  c.cluster_id
-LIMIT 20
-"""
-
-_CLUSTERS_OF_BELIEF = """
-SELECT c.* FROM memory_resonance_clusters c
-WHERE c.tenant_id = :tenant_id AND c.scope_path = ANY(:visible_paths) AND c.cluster_id = :cluster_id
-ORDER BY (SELECT r.started_at FROM runs r WHERE r.tenant_id = c.tenant_id AND r.id = c.run_id) DESC NULLS LAST LIMIT 20
-"""
-
-_CHANGES = """
-SELECT c.run_id, c.step, c.table_name, c.before, c.after, r.kind, r.as_of, r.status
-FROM run_changes c JOIN runs r ON r.tenant_id = c.tenant_id AND r.id = c.run_id
-WHERE c.tenant_id = :tenant_id AND c.scope_path = ANY(:visible_paths) AND c.table_name = ANY(:tables)
-  AND (c.row_key ->> :key) = :id AND NOT r.dry_run
-ORDER BY c.sequence DESC LIMIT 50
-"""
-
-_CALL = """
-SELECT cache_key, purpose, model, finish_reason, prompt_tokens, completion_tokens, cost, called_at, run_id
-FROM model_calls WHERE tenant_id = :tenant_id AND scope_path = ANY(:visible_paths) AND cache_key = :key LIMIT 1
-"""
-
-_CORRECTIONS = """
-SELECT id, who, at, what, outcome FROM corrections
-WHERE tenant_id = :tenant_id AND scope_path = ANY(:visible_paths) AND memory_id = CAST(:id AS uuid) ORDER BY at, id
-"""
 
 
 async def why(connection: ScopedConnection, id: UUID | str) -> dict[str, Any]:
@@ -107,19 +35,21 @@ async def why(connection: ScopedConnection, id: UUID | str) -> dict[str, Any]:
         id: a memory's or a belief's id, or a memory's external id.
 
     Returns:
-        For a memory: `kind`, `memory`, `versions` (what it replaced and what replaced it, oldest first), `beliefs` that
-        name it, `clusters` it was decided in, `corrections`, `changes` by runs. For a belief: `kind`, `belief`,
-        `evidence` with roles, contents and dates, `overrides` (memories and beliefs), `made_by` (run, cluster,
-        iteration, model, model call), `clusters` with what was rejected, `changes`.
+        For a memory: `kind`, `memory`, `replaced_by` (the memory or belief it gave way to, with the reason, `because`,
+        run and time; None where it stands), `versions` (what it replaced and what replaced it, oldest first), `beliefs`
+        that name it with its role, `clusters` it was decided in, `corrections`, `changes` by runs. For a belief:
+        `kind`, `belief`, `versions` of it, oldest first, `evidence` with roles, contents and dates, `overrides`
+        (memories and beliefs), `made_by` (run, cluster, iteration, model, model call), `clusters`, `changes`. Clusters
+        name what was rejected and why, and the model call with its tokens and cost.
 
     Raises:
         NotFound: the scope sees nothing by that name.
     """
     uuid = _uuid(id)
-    belief = None if uuid is None else await connection.row(_BELIEF, id=uuid)
+    belief = None if uuid is None else await connection.row(BELIEF, id=uuid)
     if belief is not None:
         return await _why_belief(connection, belief)
-    memory = await connection.row(_MEMORY, id=uuid, external=str(id))
+    memory = await connection.row(MEMORY, id=uuid, external=str(id))
     if memory is None:
         raise NotFound(
             f"The scope {connection.scope} has no memory or belief {id}.",
@@ -157,15 +87,17 @@ async def _why_memory(connection: ScopedConnection, memory: RowMapping) -> dict[
         "corrects",
         "created_by_run",
     ]
-    clusters = await connection.rows(_CLUSTERS_OF_MEMORY, id=str(id))
+    clusters = await connection.rows(CLUSTERS_OF_MEMORY, id=str(id))
+    because = _because(id, clusters)
     return {
         "kind": "memory",
         "memory": {**_document(memory, shown), "status": _status(memory)},
-        "because": _because(id, clusters),
-        "versions": [{**_document(row), "status": _status(row)} for row in await connection.rows(_CHAIN, id=id)],
-        "beliefs": [_document(row) for row in await connection.rows(_RESTING, id=id)],
-        "clusters": [_cluster(row) for row in clusters],
-        "corrections": [_document(row) for row in await connection.rows(_CORRECTIONS, id=id)],
+        "because": because,
+        "replaced_by": await _replacement(connection, memory, because),
+        "versions": [{**_document(row), "status": _status(row)} for row in await connection.rows(CHAIN, id=id)],
+        "beliefs": [_document(row) for row in await connection.rows(RESTING, id=id)],
+        "clusters": await _clusters(connection, clusters),
+        "corrections": [_document(row) for row in await connection.rows(CORRECTIONS, id=id)],
         "changes": [
             *(await _changes(connection, ["memories"], "id", id)),
             *(await _changes(connection, ["memory_state"], "memory_id", id)),
@@ -191,14 +123,15 @@ async def _why_belief(connection: ScopedConnection, belief: RowMapping) -> dict[
         "superseded_by_belief",
     ]
     key = belief["model_call_key"]
-    call = None if key is None else await connection.row(_CALL, key=key)
+    clusters = await connection.rows(CLUSTERS_OF_BELIEF, cluster_id=belief["cluster_id"])
     return {
         "kind": "belief",
         "belief": _document(belief, shown),
+        "versions": [_document(row) for row in await connection.rows(BELIEF_CHAIN, id=id)],
         "evidence": (await evidence_of(connection, [id]))[id],
         "overrides": {
-            "memories": [_document(row) for row in await connection.rows(_REPLACED_BY_BELIEF, id=id)],
-            "beliefs": [_document(row) for row in await connection.rows(_FORMER_BELIEFS, id=id)],
+            "memories": [_document(row) for row in await connection.rows(REPLACED_BY_BELIEF, id=id)],
+            "beliefs": [_document(row) for row in await connection.rows(FORMER_BELIEFS, id=id)],
         },
         "made_by": {
             "run": None if belief["created_by_run"] is None else str(belief["created_by_run"]),
@@ -207,17 +140,47 @@ async def _why_belief(connection: ScopedConnection, belief: RowMapping) -> dict[
             "model": belief["model"],
             "version": belief["rules_version"],
             "model_call_key": key,
-            "model_call": None if call is None else _document(call),
+            "model_call": (await _calls(connection, [key])).get(key),
         },
-        "clusters": [
-            _cluster(row) for row in await connection.rows(_CLUSTERS_OF_BELIEF, cluster_id=belief["cluster_id"])
-        ],
+        "clusters": await _clusters(connection, clusters),
         "changes": await _changes(connection, ["harmonic_beliefs"], "belief_id", id),
     }
 
 
 async def _changes(connection: ScopedConnection, tables: list[str], key: str, id: UUID) -> list[dict[str, Any]]:
-    return [_document(row) for row in await connection.rows(_CHANGES, tables=tables, key=key, id=str(id))]
+    return [_document(row) for row in await connection.rows(CHANGES, tables=tables, key=key, id=str(id))]
+
+
+async def _replacement(connection: ScopedConnection, memory: RowMapping, because: str) -> dict[str, Any] | None:
+    """What the memory gave way to, and why; its row may be gone, or out of this scope's sight."""
+    if memory["superseded_reason"] is None:
+        return None
+    by = {"memory": memory["superseded_by"], "belief": memory["superseded_by_belief"]}
+    row = await connection.row(REPLACEMENT, **by)
+    found = dict.fromkeys(("kind", "id", "external_id", "content", "observed_at")) if row is None else _document(row)
+    why = {name: memory[f"superseded_{name}"] for name in ("reason", "at", "by_run")}
+    return {
+        **found,
+        "reason": why["reason"],
+        "because": because,
+        "at": _plain(why["at"]),
+        "run": _plain(why["by_run"]),
+    }
+
+
+async def _calls(connection: ScopedConnection, keys: Sequence[str | None]) -> dict[str | None, dict[str, Any]]:
+    """The kept model calls by their keys."""
+    asked = sorted({key for key in keys if key is not None})
+    rows = await connection.rows(CALLS, keys=asked) if asked else ()
+    return {
+        row["cache_key"]: {**_document(row), "cost": None if row["cost"] is None else float(row["cost"])}
+        for row in rows
+    }
+
+
+async def _clusters(connection: ScopedConnection, rows: Sequence[RowMapping]) -> list[dict[str, Any]]:
+    calls = await _calls(connection, [row["model_call_key"] for row in rows])
+    return [{**_cluster(row), "model_call": calls.get(row["model_call_key"])} for row in rows]
 
 
 def _cluster(row: RowMapping) -> dict[str, Any]:

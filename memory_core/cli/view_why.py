@@ -8,6 +8,13 @@ from typing import Any
 from memory_core.cli.output import day_and_time, plain
 from memory_core.cli.view_texts import Document, cut
 
+_REASONS = {
+    "contradicts": "it contradicts another proposal or the evidence that it cites",
+    "harmony": "it is not about what the memories say",
+    "truncated": "the answer was cut off",
+    "refused": "the model refused to answer",
+    "content_filter": "the provider's filter stopped the answer",
+}
 _BOOKKEEPING = ("risk_checked", "first_night")
 
 
@@ -24,13 +31,16 @@ def _belief(document: Document) -> Iterable[str]:
     yield f"  {belief['status']}, confidence {belief['confidence']:.2f}, since {day_and_time(belief['valid_from'])}"
     if belief["status_reason"]:
         yield f"  because {belief['status_reason']}"
+    if len(document["versions"]) > 1:
+        yield from _listed("Versions, oldest first", (_brief(item) for item in document["versions"]))
     yield from _listed("Evidence", (_piece(piece) for piece in document["evidence"]))
     over = document["overrides"]
     yield from _listed("It overrides", (_brief(item) for item in [*over["memories"], *over["beliefs"]]))
     yield "Made by"
     yield f"  run {made['run']}, cluster {made['cluster']}, iteration {made['iteration']}"
-    call = f", model call {made['model_call_key']}" if made["model_call_key"] else ""
-    yield f"  {made['model']} (version {made['version']}){call}"
+    yield f"  {made['model']} (version {made['version']})"
+    if made["model_call_key"]:
+        yield f"  {_call(made['model_call_key'], made['model_call'])}"
     if belief["rationale"]:
         yield f"  {belief['rationale']}"
     yield from _decisions(document["clusters"])
@@ -46,8 +56,7 @@ def _memory(document: Document) -> Iterable[str]:
     if memory["importance"] is not None:
         measures = (f"importance {memory['importance']:.1f}", f"confidence {memory['confidence']:.2f}")
         yield f"  {', '.join(measures)}, used {memory['access_count']} times"
-    if document["because"] and memory["status"] == "superseded":
-        yield f"  because {document['because']}"
+    yield from _replaced(document["replaced_by"])
     if len(document["versions"]) > 1:
         yield from _listed("Versions, oldest first", (_brief(item) for item in document["versions"]))
     yield from _listed(
@@ -62,15 +71,53 @@ def _memory(document: Document) -> Iterable[str]:
     yield from _changes(document["changes"])
 
 
+def _replaced(by: Document | None) -> Iterable[str]:
+    """What the memory gave way to, when, why, and in which run."""
+    if by is None:
+        return
+    run = f", run {by['run']}" if by["run"] else ""
+    yield f"  gave way ({by['reason']}) {day_and_time(by['at'])}{run}"
+    if by["content"]:
+        yield f"  to the {by['kind']} {by['external_id'] or by['id']}: {cut(by['content'])}"
+    if by["because"]:
+        yield f"  because {by['because']}"
+
+
 def _decisions(clusters: Iterable[Document]) -> Iterable[str]:
     lines = []
     for item in clusters:
         why = f": {item['reason']}" if item["reason"] else ""
+        harmony = f", harmony {item['score']:.2f}" if item["score"] is not None else ""
         lines.append(
-            f"run {item['run']}: {item['status']}{why} (cluster {item['cluster']}, {item['model'] or 'no model'})"
+            f"run {item['run']}: {item['status']}{why} (cluster {item['cluster']}, "
+            f"iteration {item['iteration']}, {item['model'] or 'no model'}{harmony})"
         )
-        lines += [f"  rejected: {cut(rejected)}" for rejected in item["rejected"]]
+        if item["model_call_key"]:
+            lines.append(f"  {_call(item['model_call_key'], item['model_call'])}")
+        lines += [f"  rejected: {_rejected(rejected)}" for rejected in item["rejected"]]
     yield from _listed("Decided in", lines)
+
+
+def _call(key: str, call: Document | None) -> str:
+    if call is None:
+        return f"model call {key} (no answer was kept)"
+    cost = "price unknown" if call["cost"] is None else f"${call['cost']:.6f}"
+    tokens = f"{call['prompt_tokens']} + {call['completion_tokens']} tokens"
+    return f"model call {key}: {call['model']}, {tokens}, {cost}, {day_and_time(call['called_at'])}"
+
+
+def _rejected(entry: Document) -> str:
+    """A proposal that was turned down: which one, and why, in words."""
+    from memory_core.shmr.answers import UNREADABLE_REASONS
+    from memory_core.shmr.proposals import REJECTION_REASONS
+
+    words = {**UNREADABLE_REASONS, **REJECTION_REASONS, **_REASONS}
+    where = [f"attempt {entry['attempt']}"] if "attempt" in entry else []
+    where += [f"item {entry['item'] + 1}"] if "item" in entry else []
+    reason = words.get(entry["reason"], entry["reason"])
+    score = f" ({entry['score']})" if "score" in entry else ""
+    error = f" ({cut(entry['error'])})" if entry.get("error") else ""
+    return f"{', '.join(where)}{': ' if where else ''}{reason}{score}{error}"
 
 
 def _changes(changes: Iterable[Document]) -> Iterable[str]:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import uuid
 
 import pytest
 
 from memory_core import get_resonance_log, recall_beliefs
 from memory_core.beliefs.lineage import why
+from memory_core.cli.view_why import explanation
 from memory_core.database.engine import Database
 from memory_core.errors import EmbeddingMismatch, InvalidInput, NotFound
 from memory_core.models.embedding import embedding_provider
+from memory_core.models.language import language_model
 from memory_core.scope import TenantScope
 from memory_core.shmr.recall import nearest_beliefs
 from memory_core.shmr.resonance_log import read_resonance_log
-from tests.builders import add_memory, add_scope, ago
+from tests.builders import NIGHT, add_memory, add_scope, ago
 from tests.knowledge import believe, change, remember
+from tests.openai_server import OpenAIServer, answer
 from tests.shmr_runs import beliefs, harmonize
 
 HASH = embedding_provider("hash:64")
@@ -161,3 +165,125 @@ async def test_the_log_is_newest_first_within_a_second_and_of_one_scope(database
     found = await get_resonance_log(database, scope, limit=3)
     assert [each["run_id"] for each in found] == runs[:1:-1]
     assert {each["scope"] for each in await get_resonance_log(database, scope, limit=None)} == {str(scope)}
+
+
+async def homes(database: Database, scope: TenantScope) -> tuple[uuid.UUID, uuid.UUID]:
+    """Two statements of where Ann lives; returns the earlier and the later."""
+    earlier, later = [
+        await add_memory(
+            database,
+            scope,
+            f"Ann lives in {place}",
+            subject="Ann",
+            predicate="lives_in",
+            object=place,
+            observed_at=ago(days=day),
+            external_id=f"x-{place}",
+        )
+        for day, place in ((9, "Oslo"), (2, "Bergen"))
+    ]
+    return earlier, later
+
+
+async def test_why_names_the_model_call_and_what_was_turned_down(
+    database: Database, scope: TenantScope, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Key, model, tokens and cost of the call, each rejected proposal with its reason in words, in JSON and in text."""
+    earlier, later = await homes(database, scope)
+    good = {
+        "subject": "Ann",
+        "predicate": "lives in",
+        "object": "Bergen",
+        "confidence": 0.8,
+        "action": "update",
+        "target": "m1",
+        "evidence": ["m2"],
+        "contradicts": [],
+        "rationale": "Said later.",
+    }
+    bad = {**good, "evidence": ["m7"]}
+    with OpenAIServer() as server:
+        server.script(answer(json.dumps({"beliefs": [bad]})), answer(json.dumps({"beliefs": [bad, good]})))
+        model = language_model("openai/test", api_base=server.url, api_key="k")
+        run = await harmonize(database, scope, language=model)
+    assert run.summary["status"] == "harmonized"
+    (held,) = await beliefs(database, scope)
+    async with database.scoped(scope) as connection:
+        belief, memory = await why(connection, held["belief_id"]), await why(connection, earlier)
+    json.dumps([belief, memory])
+    call = belief["made_by"]["model_call"]
+    assert call["cache_key"] == belief["made_by"]["model_call_key"] == held["model_call_key"]
+    assert (call["model"], call["prompt_tokens"], call["completion_tokens"]) == ("openai/test", 11, 7)
+    assert belief["made_by"]["iteration"] == 2
+    assert belief["clusters"][0]["model_call"] == call
+    assert [(each["attempt"], each["reason"]) for each in belief["clusters"][0]["rejected"]] == [
+        (1, "foreign_handle"),
+        (2, "foreign_handle"),
+    ]
+    assert memory["replaced_by"] == {
+        "kind": "memory",
+        "id": str(later),
+        "external_id": "x-Bergen",
+        "content": "Ann lives in Bergen",
+        "observed_at": ago(days=2).isoformat(),
+        "reason": "update",
+        "because": memory["because"],
+        "at": NIGHT.isoformat(),
+        "run": str(run.run.id),
+    }
+    explanation(belief)
+    explanation(memory)
+    text = capsys.readouterr().out
+    assert f"model call {held['model_call_key']}: openai/test, 11 + 7 tokens, price unknown" in text
+    assert "rejected: attempt 1, item 1: a handle is not one of the memories shown" in text
+    assert "supports: Ann lives in Bergen (x-Bergen, 2026-02-27 03:00)" in text
+    assert "gave way (update) 2026-03-01 03:00" in text
+    assert "to the memory x-Bergen: Ann lives in Bergen" in text
+
+
+async def test_why_follows_beliefs_through_their_versions(
+    database: Database, scope: TenantScope, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Asked about any of three beliefs that replaced one another, all three are listed, oldest first."""
+    for day, place in ((9, "Oslo"), (6, "Rome"), (4, "Turin"), (2, "Bergen")):
+        await add_memory(
+            database,
+            scope,
+            f"Ann lives in {place}",
+            subject="Ann",
+            predicate="lives_in",
+            object=place,
+            observed_at=ago(days=day),
+        )
+        await harmonize(database, scope, ago(days=day - 1))
+    found = await beliefs(database, scope)
+    assert len(found) == 3
+    for each in found:
+        async with database.scoped(scope) as connection:
+            document = await why(connection, each["belief_id"])
+        assert [version["content"][-5:] for version in document["versions"]] == [" Rome", "Turin", "ergen"]
+        assert [version["status"] for version in document["versions"]] == ["superseded", "superseded", "held"]
+    explanation(document)
+    assert "Versions, oldest first" in capsys.readouterr().out
+
+
+async def test_why_tells_what_a_belief_replaced_a_memory(database: Database, scope: TenantScope) -> None:
+    """A memory that gave way to a belief names it; one that stands was replaced by nothing."""
+    old = await add_memory(database, scope, "Ann lives in Oslo")
+    new = await add_memory(database, scope, "Ann moved north")
+    belief = await believe(database, scope, "Ann lives in Bergen", {new: "supports", old: "superseded"})
+    await change(
+        database,
+        scope,
+        "UPDATE memories SET superseded_by_belief = :belief, superseded_reason = 'update', superseded_at = :at "
+        "WHERE id = :old",
+        belief=belief,
+        at=NIGHT,
+        old=old,
+    )
+    async with database.scoped(scope) as connection:
+        document = await why(connection, old)
+        assert (document["replaced_by"]["kind"], document["replaced_by"]["id"]) == ("belief", str(belief))
+        assert document["replaced_by"]["content"] == "Ann lives in Bergen"
+        assert [(each["role"], each["belief_id"]) for each in document["beliefs"]] == [("superseded", str(belief))]
+        assert (await why(connection, new))["replaced_by"] is None
