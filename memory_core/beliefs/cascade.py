@@ -51,7 +51,7 @@ _WITHDRAW = f"""{WITH_DUPLICATES}, affected AS MATERIALIZED (
       SELECT e.belief_id FROM belief_evidence e
       WHERE e.tenant_id = :tenant_id AND e.memory_id = ANY(ARRAY(SELECT id FROM touched))
         AND e.role IN ('supports', 'contradicts'))))
-), {EVIDENCE}, judged AS (
+), {EVIDENCE}, judged AS MATERIALIZED (
   SELECT a.belief_id,
          CASE a.status WHEN 'held' THEN count(*) FILTER (WHERE e.role = 'supports' AND f.memory_id IS NULL) = 0
                        ELSE count(f.memory_id) > 0 OR count(DISTINCT e.role) < 2 END AS stale,

@@ -1,8 +1,8 @@
-"""What beliefs rest on: one row a memory and role, read and written for one belief at a time."""
+"""What beliefs rest on: one row a memory and role, read and written for many beliefs at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 from uuid import UUID
 
@@ -10,15 +10,15 @@ from memory_core.database.scoped import ScopedConnection
 
 _OTHER_ROLES = """
 DELETE FROM belief_evidence e
-USING unnest(CAST(:ids AS uuid[]), CAST(:roles AS text[])) AS v(id, role)
-WHERE e.tenant_id = :tenant_id AND e.scope_path = :scope_path AND e.belief_id = CAST(:belief AS uuid)
-  AND e.memory_id = v.id AND e.role <> v.role
+USING unnest(CAST(:beliefs AS uuid[]), CAST(:ids AS uuid[]), CAST(:roles AS text[])) AS v(belief, id, role)
+WHERE e.tenant_id = :tenant_id AND e.scope_path = :scope_path AND e.belief_id = ANY(CAST(:beliefs AS uuid[]))
+  AND e.belief_id = v.belief AND e.memory_id = v.id AND e.role <> v.role
 """
 
 _INSERT = """
 INSERT INTO belief_evidence (tenant_id, scope_path, belief_id, memory_id, role, created_by_run)
-SELECT :tenant_id, :scope_path, CAST(:belief AS uuid), v.id, v.role, :run_id
-FROM unnest(CAST(:ids AS uuid[]), CAST(:roles AS text[])) AS v(id, role)
+SELECT :tenant_id, :scope_path, v.belief, v.id, v.role, :run_id
+FROM unnest(CAST(:beliefs AS uuid[]), CAST(:ids AS uuid[]), CAST(:roles AS text[])) AS v(belief, id, role)
 ON CONFLICT DO NOTHING
 """
 
@@ -35,23 +35,27 @@ ORDER BY e.belief_id, array_position(ARRAY['supports', 'contradicts', 'supersede
 
 
 async def add_evidence(
-    connection: ScopedConnection, belief_id: UUID, roles: Mapping[str, Sequence[UUID]], *, is_new: bool = False
+    connection: ScopedConnection, evidence: Mapping[UUID, Mapping[str, Sequence[UUID]]], *, new: Set[UUID] = frozenset()
 ) -> None:
-    """Add evidence to a belief, in a run. A memory has one role in one belief, the newest; older evidence stays.
+    """Add evidence to beliefs, in a run. A memory has one role in one belief, the newest; older evidence stays.
 
     Args:
-        roles: memory ids by `supports`, `contradicts` and `superseded`; of a memory named twice, the first role counts.
-        is_new: the belief was made just now, so that it has no evidence yet.
+        evidence: for each belief, memory ids by `supports`, `contradicts` and `superseded`; of a memory named twice,
+            the first role counts.
+        new: the beliefs that were made just now, so that they have no evidence yet.
     """
-    role_of: dict[UUID, str] = {}
-    for role, memory_ids in roles.items():
-        for memory_id in memory_ids:
-            role_of.setdefault(memory_id, role)
-    ids = sorted(role_of)
-    values = {"belief": belief_id, "ids": ids, "roles": [role_of[memory_id] for memory_id in ids]}
-    if not is_new:
-        await connection.execute(_OTHER_ROLES, **values)
-    await connection.execute(_INSERT, **values)
+    added = []
+    for belief_id, roles in evidence.items():
+        role_of: dict[UUID, str] = {}
+        for role, memory_ids in roles.items():
+            for memory_id in memory_ids:
+                role_of.setdefault(memory_id, role)
+        added += [(belief_id, memory_id, role_of[memory_id]) for memory_id in sorted(role_of)]
+    known = [row for row in added if row[0] not in new]
+    if known:
+        await connection.execute(_OTHER_ROLES, **_columns(known))
+    if added:
+        await connection.execute(_INSERT, **_columns(added))
 
 
 async def evidence_of(connection: ScopedConnection, belief_ids: Sequence[UUID]) -> dict[UUID, list[dict[str, Any]]]:
@@ -78,3 +82,11 @@ async def evidence_of(connection: ScopedConnection, belief_ids: Sequence[UUID]) 
             }
         )
     return found
+
+
+def _columns(rows: Sequence[tuple[UUID, UUID, str]]) -> dict[str, list[Any]]:
+    return {
+        "beliefs": [belief for belief, _, _ in rows],
+        "ids": [memory_id for _, memory_id, _ in rows],
+        "roles": [role for _, _, role in rows],
+    }

@@ -23,7 +23,8 @@ SET superseded_by = s.winner, superseded_by_belief = s.belief, superseded_reason
     superseded_by_run = :run_id
 FROM unnest(CAST(:losers AS uuid[]), CAST(:winners AS uuid[]), CAST(:beliefs AS uuid[]), CAST(:reasons AS text[]))
      AS s(loser, winner, belief, reason)
-WHERE m.tenant_id = :tenant_id AND m.scope_path = :scope_path AND m.id = s.loser
+WHERE m.tenant_id = :tenant_id AND m.scope_path = :scope_path AND m.id = ANY(CAST(:losers AS uuid[]))
+  AND m.id = s.loser
 """
 
 _TAKEN_BACK = f"""

@@ -1,52 +1,44 @@
-"""SHMR's step apply: carries out each accepted cluster in a transaction of its own.
+"""SHMR's step apply: carries out the accepted clusters, those of a model each in a transaction of its own.
 
-Every source is locked and its version compared first: a cluster whose sources changed while a model was thinking is
-dropped and its members wait again. SHMR inserts nothing into `memories`: losers give way to a memory or to a belief,
-a dampened memory loses confidence once for a reason, and beliefs carry their evidence.
+What rules decided is carried out by the page: a page is one transaction and a constant number of statements, however
+many clusters it has. A page that fails is halved until the cluster that makes it fail stands alone, so that one
+cluster's fault takes no other with it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from uuid import UUID
+from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlalchemy import RowMapping
 
 from memory_core.beliefs import superseding
-from memory_core.beliefs.beliefs import NewBelief, former_beliefs, hold_belief, refused_beliefs
-from memory_core.beliefs.cascade import withdraw_support
 from memory_core.database.scoped import ScopedConnection
 from memory_core.errors import GuardTripped, TransientError
-from memory_core.layers.normal_text import normalise
 from memory_core.runs.context import RunContext, Step
 from memory_core.runs.guards import GuardSettings, check_guards
 from memory_core.runs.outcome import SAMPLE_SIZE, StepOutcome
-from memory_core.shmr.decisions import ClusterDecision
-from memory_core.shmr.effects import Sources, dampen, lock_sources, supersede
-from memory_core.shmr.harmonize import unpack
-from memory_core.shmr.queue import keep_decisions, put_back
-from memory_core.shmr.stored import shmr_settings, vector_text
-from memory_core.shmr.translation import belief_id
-from memory_core.shmr.wording import normalise_predicate, split_negation
+from memory_core.shmr.page import carry_out, close_clusters
+from memory_core.shmr.queue import put_back
 
 NAME = "apply"
 
-_MARK = """
-UPDATE memory_resonance_clusters SET status = :status, reason = nullif(CAST(:reason AS text), ''),
-  proposal = proposal - 'vectors'
-WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND run_id = :run_id AND cluster_id = :cluster_id
-"""
+PAGE = 500
+"""Clusters decided by rules that are carried out in one transaction."""
+
+_BETWEEN = ".."
 
 _ACCEPTED = """
 SELECT cluster_id, members, proposal, iteration, model_call_key FROM memory_resonance_clusters
-WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND run_id = :run_id AND cluster_id = :cluster_id
-  AND status = 'accepted'
+WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND run_id = :run_id
+  AND cluster_id BETWEEN :first AND :last AND status = 'accepted' AND (:first = :last OR model = 'rules')
+ORDER BY cluster_id
 """
 
 # The parts that are done stay in the list, so that a resumed run finds their outcomes.
 _PARTS = """
-SELECT cluster_id FROM memory_resonance_clusters
+SELECT cluster_id, model = 'rules' AS by_rules FROM memory_resonance_clusters
 WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND run_id = :run_id
   AND (status IN ('accepted', 'applied', 'changed_meanwhile') OR (status = 'failed' AND proposal IS NOT NULL))
 ORDER BY cluster_id
@@ -86,6 +78,9 @@ WHERE b.tenant_id = :tenant_id AND b.scope_path = :scope_path AND b.created_by_r
 async def parts(connection: ScopedConnection, context: RunContext) -> Sequence[str]:
     """The accepted clusters, after a look at what they would hide together.
 
+    Returns:
+        the first and the last cluster of each page of those decided by rules, then each of a model's clusters.
+
     Raises:
         GuardTripped: they would take more out of default recall than one run may; nothing is applied.
     """
@@ -103,141 +98,66 @@ async def parts(connection: ScopedConnection, context: RunContext) -> Sequence[s
             of=found["before"],
             allowed=int(allowed),
         )
-    return list((await connection.execute(_PARTS)).scalars())
+    rows = await connection.rows(_PARTS)
+    by_rules = [row["cluster_id"] for row in rows if row["by_rules"]]
+    pages = [by_rules[start : start + PAGE] for start in range(0, len(by_rules), PAGE)]
+    return [
+        *(f"{page[0]}{_BETWEEN}{page[-1]}" for page in pages),
+        *(row["cluster_id"] for row in rows if not row["by_rules"]),
+    ]
 
 
-async def apply_cluster(connection: ScopedConnection, context: RunContext, cluster_id: str) -> StepOutcome:
-    """Carry out one cluster, or find that its sources changed meanwhile. What fails here fails for it alone."""
-    found = await connection.row(_ACCEPTED, cluster_id=cluster_id)
-    if found is None:
-        return StepOutcome(reason="the cluster is closed already")
+async def apply_part(connection: ScopedConnection, context: RunContext, part: str) -> StepOutcome:
+    """Carry out one cluster or one page of them. What fails for one cluster fails for it alone."""
+    first, _, last = part.partition(_BETWEEN)
+    clusters = await connection.rows(_ACCEPTED, first=first, last=last or first)
+    if not clusters:
+        return StepOutcome(reason="closed already")
+    return _sum_of(await _apply(connection, context, clusters))
+
+
+async def _apply(
+    connection: ScopedConnection, context: RunContext, clusters: Sequence[RowMapping]
+) -> list[StepOutcome]:
     try:
         async with connection.raw.begin_nested():
-            return await _apply(connection, context, found)
+            return [await carry_out(connection, context, clusters)]
     except (TransientError, GuardTripped):
         raise
     except Exception as error:  # one cluster's fault must not keep the others from being applied
+        if len(clusters) > 1:
+            middle = len(clusters) // 2
+            halves = (clusters[:middle], clusters[middle:])
+            return [outcome for half in halves for outcome in await _apply(connection, context, half)]
         reason = f"{type(error).__name__} while it was applied"
-        await connection.execute(_MARK, status="failed", reason=reason, cluster_id=cluster_id)
-        await put_back(connection, [cluster_id])
-        return StepOutcome(candidates=1, skipped={"failed": 1}, reason=reason)
+        failed = [clusters[0]["cluster_id"]]
+        await close_clusters(connection, failed, "failed", reason)
+        await put_back(connection, failed)
+        return [StepOutcome(candidates=1, skipped={"failed": 1}, reason=reason)]
 
 
-async def _apply(connection: ScopedConnection, context: RunContext, cluster: RowMapping) -> StepOutcome:
-    cluster_id, proposal = cluster["cluster_id"], cluster["proposal"]
-    sources = await lock_sources(connection, cluster["members"])
-    if sources.changed:
-        reason = f"{len(sources.changed)} of its memories changed while it was decided"
-        await connection.execute(_MARK, status="changed_meanwhile", reason=reason, cluster_id=cluster_id)
-        await put_back(connection, [cluster_id])
-        return StepOutcome(candidates=1, skipped={"changed meanwhile": 1}, reason=reason)
-    decision = ClusterDecision.from_dict(proposal["decision"])
+def _sum_of(outcomes: Sequence[StepOutcome]) -> StepOutcome:
+    counts: Counter[str] = Counter()
     skipped: Counter[str] = Counter()
-    believed = {belief_id(context.run.scope, belief): belief.content for belief in decision.beliefs}
-    refused = await refused_beliefs(connection, believed, reconsider=context.reconsider)
-    skipped.update(refused.values())
-    believed = {id: content for id, content in believed.items() if id not in refused}
-    replaced = await supersede(connection, context, decision.supersedes, sources, believed, skipped)
-    dampened = await dampen(connection, context, decision.dampens, sources, shmr_settings(context), skipped)
-    held = await _hold(connection, context, cluster, decision, sources, replaced, believed, skipped)
-    withdrawn = await withdraw_support(
-        connection, [*replaced, *dampened], "what it rested on was replaced or weakened", at=connection.as_of
-    )
-    await keep_decisions(connection, [cluster_id], "decided", proposal["version"])
-    await connection.execute(_MARK, status="applied", reason="", cluster_id=cluster_id)
+    for outcome in outcomes:
+        counts.update(outcome.counts)
+        skipped.update(outcome.skipped)
     return StepOutcome(
-        candidates=1,
-        changed=len(replaced) + len(dampened) + held,
+        candidates=sum(outcome.candidates for outcome in outcomes),
+        changed=sum(outcome.changed for outcome in outcomes),
         skipped=dict(skipped),
-        sample=tuple(str(memory_id) for memory_id in replaced[:SAMPLE_SIZE]),
-        counts={
-            "superseded": len(replaced),
-            "dampened": len(dampened),
-            "beliefs": held,
-            "beliefs_withdrawn": withdrawn,
-        },
+        sample=tuple(item for outcome in outcomes for item in outcome.sample)[:SAMPLE_SIZE],
+        counts=dict(counts),
+        reason="; ".join(dict.fromkeys(outcome.reason for outcome in outcomes if outcome.reason)),
     )
-
-
-async def _hold(
-    connection: ScopedConnection,
-    context: RunContext,
-    cluster: RowMapping,
-    decision: ClusterDecision,
-    sources: Sources,
-    replaced: Sequence[UUID],
-    believed: Mapping[UUID, str],
-    skipped: Counter[str],
-) -> int:
-    vectors = unpack(cluster["proposal"].get("vectors"))
-    gone = set(replaced)
-    ids = [belief_id(context.run.scope, belief) for belief in decision.beliefs]
-    held = 0
-    for position, belief in enumerate(decision.beliefs):
-        if ids[position] not in believed:
-            continue
-        # What was to be overridden and was not still speaks against it.
-        standing = [memory_id for memory_id in belief.superseded if memory_id not in gone]
-        if any(sources.by_id[memory_id]["by_person"] for memory_id in standing if memory_id in sources.by_id):
-            skipped["a person's correction or confirmation says otherwise"] += 1
-            continue
-        new = NewBelief(
-            belief_id=ids[position],
-            subject=belief.subject,
-            predicate=belief.predicate,
-            object=belief.object,
-            content=belief.content,
-            status=belief.status,
-            confidence=belief.confidence,
-            evidence={
-                "supports": belief.supports,
-                "contradicts": [*belief.contradicts, *standing],
-                "superseded": [memory_id for memory_id in belief.superseded if memory_id in gone],
-            },
-            rationale=belief.rationale,
-            valid_from=belief.valid_from,
-            cluster_id=cluster["cluster_id"],
-            iteration=cluster["iteration"],
-            model=cluster["proposal"]["by"],
-            version=cluster["proposal"]["version"],
-            call_key=cluster["model_call_key"],
-            embedding_model=context.embedding.model,
-            vector=None if vectors is None else vector_text(vectors[position]),
-            dimension=0 if vectors is None else vectors.shape[1],
-        )
-        former = await former_beliefs(connection, new, ids)
-        about = _slot_key(belief.subject, belief.predicate)
-        same = [row["belief_id"] for row in former if _slot_key(row["subject"], row["predicate"]) == about]
-        await hold_belief(connection, new, former=same)
-        held += 1
-    return held
-
-
-def _slot_key(subject: str, predicate: str) -> tuple[str, str]:
-    return normalise(subject), normalise_predicate(split_negation(predicate.replace("_", " "))[0])
 
 
 async def apply(connection: ScopedConnection, context: RunContext, answer: Sequence[StepOutcome]) -> StepOutcome:
     """Add up what the clusters came to, under the guard."""
     await check_guards(connection, context)
-    counts: Counter[str] = Counter()
-    skipped: Counter[str] = Counter()
-    for outcome in answer or ():
-        counts.update(outcome.counts)
-        skipped.update(outcome.skipped)
-    changed = sum(outcome.changed for outcome in answer or ())
-    return StepOutcome(
-        candidates=len(answer or ()),
-        changed=changed,
-        skipped=dict(skipped),
-        sample=tuple(item for outcome in answer or () for item in outcome.sample)[:SAMPLE_SIZE],
-        counts=dict(counts),
-        reason=""
-        if changed
-        else "no cluster was accepted"
-        if not answer
-        else "; ".join(sorted(skipped)) or "nothing to change",
-    )
+    found = _sum_of(answer or ())
+    reason = "no cluster was accepted" if not answer else "; ".join(sorted(found.skipped)) or "nothing to change"
+    return replace(found, reason="" if found.changed else reason)
 
 
-STEP = Step(NAME, apply, parts=parts, write_part=apply_cluster, needs=("score",), undone=UNDONE)
+STEP = Step(NAME, apply, parts=parts, write_part=apply_part, needs=("score",), undone=UNDONE)

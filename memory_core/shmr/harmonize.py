@@ -7,14 +7,10 @@ night or is decided by rules, and the cluster says which it was.
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from memory_core.database.engine import Database
 from memory_core.database.scoped import ScopedConnection
@@ -25,6 +21,7 @@ from memory_core.models.language import LanguageModel
 from memory_core.runs.context import RunContext, Step
 from memory_core.runs.outcome import SAMPLE_SIZE, StepOutcome
 from memory_core.runs.spending import limits_of
+from memory_core.shmr.belief_vectors import pack
 from memory_core.shmr.conversation import Conversation, Decided
 from memory_core.shmr.decisions import ClusterDecision
 from memory_core.shmr.queue import keep_decisions, put_back
@@ -194,20 +191,6 @@ def _stating_denials(cluster: StoredCluster, decision: ClusterDecision) -> Clust
         for belief in decision.beliefs
     )
     return replace(decision, beliefs=beliefs)
-
-
-def pack(vectors: NDArray[np.float32] | None) -> list[str] | None:
-    """Vectors as text that keeps every bit: base64 of little-endian float32, one a row."""
-    if vectors is None:
-        return None
-    return [base64.b64encode(np.ascontiguousarray(row, dtype="<f4").tobytes()).decode() for row in vectors]
-
-
-def unpack(packed: list[str] | None) -> NDArray[np.float32] | None:
-    """The vectors of `pack`."""
-    if not packed:
-        return None
-    return np.stack([np.frombuffer(base64.b64decode(row), dtype="<f4") for row in packed]).astype(np.float32)
 
 
 def _document(decided: Decided) -> dict[str, Any]:

@@ -13,26 +13,25 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from memory_core.database.engine import Database
 from memory_core.database.scoped import ScopedConnection
 from memory_core.errors import SlowwaveError
 from memory_core.runs.context import RunContext, Step
 from memory_core.runs.outcome import SAMPLE_SIZE, StepOutcome
+from memory_core.shmr.belief_vectors import BeliefVectors, Vector
 from memory_core.shmr.coherence import find_conflicts, harmony
 from memory_core.shmr.decisions import ClusterDecision
-from memory_core.shmr.harmonize import pack, unpack
 from memory_core.shmr.queue import keep_decisions
 from memory_core.shmr.slots import Slot
-from memory_core.shmr.stored import StoredCluster, clusters_of_run, shmr_settings
+from memory_core.shmr.stored import LONGEST_EPISODE, StoredCluster, clusters_of_run, shmr_settings
 from memory_core.shmr.translation import belief_slot
 
 NAME = "score"
 
 _STORE = """
 UPDATE memory_resonance_clusters c
-SET status = d.status, reason = nullif(d.reason, ''), score = d.score, proposal = d.proposal,
+SET status = d.status, reason = nullif(d.reason, ''), score = d.score, proposal = c.proposal || d.proposal,
   rejected = c.rejected || d.rejected
 FROM jsonb_to_recordset(CAST(:scored AS jsonb))
      AS d(cluster_id text, status text, reason text, score double precision, proposal jsonb, rejected jsonb)
@@ -41,45 +40,54 @@ WHERE c.tenant_id = :tenant_id AND c.scope_path = :scope_path AND c.run_id = :ru
 
 
 @dataclass(frozen=True, slots=True)
-class Vectors:
-    """The beliefs' vectors by cluster; a cluster that could not be embedded is missing, and `problem` says why."""
+class Proposed:
+    """A proposed cluster, and the vectors of its beliefs so far."""
 
-    by_cluster: dict[str, NDArray[np.float32]]
+    cluster: StoredCluster
+    decision: ClusterDecision
+    vectors: BeliefVectors
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """Proposed clusters with vectors; where beliefs could not be embedded, `problem` says why."""
+
+    proposed: list[Proposed]
     problem: str = ""
 
 
-async def read(connection: ScopedConnection, context: RunContext) -> dict[str, list[str]]:
-    """The texts of proposed beliefs that have no vector yet, by cluster."""
+async def read(connection: ScopedConnection, context: RunContext) -> list[Proposed]:
+    """The proposed clusters of the run. A belief that restates a memory has that memory's vector."""
     clusters = await clusters_of_run(connection, context.embedding.model, ["proposed"])
-    return {
-        each.cluster_id: [belief["content"] for belief in each.proposal["decision"]["beliefs"]]
-        for each in clusters
-        if not each.proposal.get("vectors") and each.proposal["decision"]["beliefs"]
-    }
+    return [_proposed(each) for each in clusters]
 
 
-async def call(texts: dict[str, list[str]], context: RunContext, _: Database) -> Vectors:
-    """Embed the texts in one call; a failing provider leaves them without."""
-    flat = [text for each in texts.values() for text in each]
-    if not flat:
-        return Vectors({})
+async def call(proposed: list[Proposed], context: RunContext, _: Database) -> Embedded:
+    """Embed what has no vector yet, in one call; a failing provider leaves it without."""
+    missing = [(number, position) for number, each in enumerate(proposed) for position in each.vectors.missing()]
+    if not missing:
+        return Embedded(proposed)
     try:
-        vectors = await context.embedding.embed(flat)
+        vectors = await context.embedding.embed(
+            [proposed[number].decision.beliefs[position].content for number, position in missing]
+        )
     except SlowwaveError as error:
-        return Vectors({}, f"embedding unavailable: {error}")
-    found: dict[str, NDArray[np.float32]] = {}
-    start = 0
-    for cluster_id, each in texts.items():
-        found[cluster_id] = vectors[start : start + len(each)]
-        start += len(each)
-    return Vectors(found)
+        return Embedded(proposed, f"embedding unavailable: {error}")
+    found: dict[int, dict[int, Vector]] = {}
+    for (number, position), vector in zip(missing, vectors, strict=True):
+        found.setdefault(number, {})[position] = vector
+    return Embedded(
+        [
+            replace(each, vectors=each.vectors.filled(found[number])) if number in found else each
+            for number, each in enumerate(proposed)
+        ]
+    )
 
 
-async def score(connection: ScopedConnection, context: RunContext, answer: Vectors) -> StepOutcome:
+async def score(connection: ScopedConnection, context: RunContext, answer: Embedded) -> StepOutcome:
     """Accept or reject each proposed cluster, with the reason."""
     threshold = shmr_settings(context).harmony_threshold
-    clusters = await clusters_of_run(connection, context.embedding.model, ["proposed"])
-    scored = [_scored(each, answer.by_cluster.get(each.cluster_id), threshold) for each in clusters]
+    scored = [_scored(each, threshold) for each in answer.proposed]
     await connection.execute(_STORE, scored=json.dumps(scored))
     for version in sorted({each["version"] for each in scored}):
         rejected = [
@@ -100,42 +108,71 @@ async def score(connection: ScopedConnection, context: RunContext, answer: Vecto
     )
 
 
-def _scored(cluster: StoredCluster, computed: NDArray[np.float32] | None, threshold: float) -> dict[str, Any]:
+def _proposed(cluster: StoredCluster) -> Proposed:
     decision = ClusterDecision.from_dict(cluster.proposal["decision"])
+    vectors = BeliefVectors.from_proposal(cluster.proposal)
+    # A longer episode is compared by its beginning, and its vector is of the whole.
+    whole = {
+        member.content: member.memory_id
+        for member, vector in zip(cluster.members, cluster.vectors, strict=True)
+        if vector.any() and (member.layer != "episodic" or len(member.content) < LONGEST_EPISODE)
+    }
+    restated = tuple(
+        whole.get(belief.content) if own is None else None
+        for belief, own in zip(decision.beliefs, vectors.own, strict=True)
+    )
+    return Proposed(cluster, decision, replace(vectors, of_memories=restated))
+
+
+def _scored(proposed: Proposed, threshold: float) -> dict[str, Any]:
+    cluster, decision, vectors = proposed.cluster, proposed.decision, proposed.vectors
     by_rules = cluster.proposal["by"] == "rules"
-    vectors = unpack(cluster.proposal.get("vectors")) if computed is None else computed
-    own = belief_slots(cluster, decision)
     slots = dict(zip((member.memory_id for member in cluster.members), cluster.slots, strict=True))
     found = find_conflicts(
-        own, [[slots.get(memory_id) for memory_id in belief.supports] for belief in decision.beliefs]
+        belief_slots(cluster, decision),
+        [[slots.get(memory_id) for memory_id in belief.supports] for belief in decision.beliefs],
     )
     value = None
-    if vectors is not None and len(vectors) == len(decision.beliefs) and len(cluster.vectors):
-        value = harmony(vectors, [belief.confidence for belief in decision.beliefs], cluster.vectors.mean(axis=0))
+    if decision.beliefs and not vectors.missing() and len(cluster.vectors):
+        rows = _rows(cluster, vectors)
+        value = harmony(rows, [belief.confidence for belief in decision.beliefs], cluster.vectors.mean(axis=0))
     status, reason = "accepted", ""
     rejected = [{"reason": "contradicts", "beliefs": list(each.beliefs)} for each in found]
+    changes: dict[str, Any] = {}
     if found and by_rules:
         # What rules found out about duplicates and updates stands without the beliefs.
         out = {position for each in found for position in each.beliefs}
         kept = [position for position in range(len(decision.beliefs)) if position not in out]
         decision = replace(decision, beliefs=tuple(decision.beliefs[position] for position in kept))
-        vectors = vectors[kept] if vectors is not None and kept else None
+        vectors = vectors.only(kept)
+        changes["decision"] = decision.to_dict()
         if not (decision.beliefs or decision.supersedes or decision.dampens):
             status, reason = "rejected", found[0].reason
     elif found:
         status, reason = "rejected", found[0].reason
     elif not by_rules and decision.beliefs and value is not None and value < threshold:
         status, reason = "rejected", f"harmony {value:.2f} is below {threshold:.2f}"
-    proposal = {**cluster.proposal, "decision": decision.to_dict(), "vectors": pack(vectors)}
     return {
         "cluster_id": cluster.cluster_id,
         "status": status,
         "reason": reason,
         "score": value,
-        "proposal": proposal,
+        "proposal": {**changes, **vectors.to_proposal()},
         "rejected": rejected,
         "version": cluster.proposal["version"],
     }
+
+
+def _rows(cluster: StoredCluster, vectors: BeliefVectors) -> Vector:
+    """The beliefs' vectors, shape (n, d); none is missing."""
+    of_members = dict(zip((member.memory_id for member in cluster.members), cluster.vectors, strict=True))
+    rows = []
+    for own, memory_id in zip(vectors.own, vectors.of_memories, strict=True):
+        if own is not None:
+            rows.append(own)
+        elif memory_id is not None:
+            rows.append(of_members[memory_id])
+    return np.stack(rows)
 
 
 def belief_slots(cluster: StoredCluster, decision: ClusterDecision) -> list[Slot | None]:
