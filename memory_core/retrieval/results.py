@@ -10,6 +10,9 @@ from sqlalchemy import RowMapping
 
 from memory_core.scope import TenantScope
 
+LEXICAL_WEIGHT = 0.1
+"""Weight of the lexical signal beside the cosine's 1."""
+
 
 def memory_result(row: RowMapping) -> dict[str, Any]:
     """A row of memories as a result."""
@@ -48,6 +51,18 @@ def belief_result(row: RowMapping) -> dict[str, Any]:
         "observed_at": max(map(datetime.fromisoformat, supports), default=row["valid_from"]).isoformat(),
         "evidence": row["evidence"],
     }
+
+
+def said_by(result: dict[str, Any]) -> str:
+    """All that a result says in words: its content, and that of the memories that support a belief."""
+    supports = [piece["content"] for piece in result["evidence"] if piece["role"] == "supports"]
+    return " ".join((result["content"], *supports))
+
+
+def weigh(result: dict[str, Any], lexical: float) -> None:
+    """Let the share of the question's words that a result says count for a tenth of what its vector does."""
+    result["signals"]["lexical"] = round(lexical, 6)
+    result["score"] = round((result["score"] + LEXICAL_WEIGHT * lexical) / (1 + LEXICAL_WEIGHT), 6)
 
 
 def distinct(found: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:

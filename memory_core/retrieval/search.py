@@ -1,6 +1,7 @@
 """Recall: the current memories and the held or contested beliefs that are nearest in meaning to a question.
 
-Similarity is the cosine of stored vectors of the current embedding model. A belief ranks with the best of its own
+Similarity is the cosine of stored vectors of the current embedding model, and a little of the question's own words,
+which tell names and codes apart that vectors blur. A belief ranks with the best of its own
 vector and of the memories that support it, so it never stands below its own evidence. What was superseded or
 retired is never an answer; with `as_of`, the answer is the one that would have been given then.
 """
@@ -16,7 +17,8 @@ from memory_core.database.engine import Database
 from memory_core.database.scoped import ScopedConnection
 from memory_core.errors import InvalidInput
 from memory_core.models.embedding import EmbeddingProvider, prepared_text
-from memory_core.retrieval.results import belief_result, distinct, memory_result, without_evidence
+from memory_core.retrieval.lexical import lexical_agreement
+from memory_core.retrieval.results import belief_result, distinct, memory_result, said_by, weigh, without_evidence
 from memory_core.retrieval.uses import record_uses
 from memory_core.runs.ledger import utc
 from memory_core.scope import TenantScope
@@ -159,7 +161,7 @@ async def recall(
         "pool": max(_POOL * k, _SMALLEST_POOL),
     }
     async with database.scoped(scope) as connection:
-        ranked = await _ranked(connection, values, then=as_of is not None)
+        ranked = await _ranked(connection, query, values, then=as_of is not None)
         results = (without_evidence(ranked) if harmonic else ranked)[:k]
         missing = await connection.scalar(
             _without_vector(_current if as_of is None else _current_then),
@@ -184,7 +186,9 @@ async def recall(
     return document
 
 
-async def _ranked(connection: ScopedConnection, values: Mapping[str, Any], *, then: bool) -> list[dict[str, Any]]:
+async def _ranked(
+    connection: ScopedConnection, query: str, values: Mapping[str, Any], *, then: bool
+) -> list[dict[str, Any]]:
     memories = await connection.rows(_memories(_current_then if then else _current), **values)
     beliefs = await connection.rows(
         _beliefs(_BELIEVED_THEN if then else _BELIEVED),
@@ -193,6 +197,8 @@ async def _ranked(connection: ScopedConnection, values: Mapping[str, Any], *, th
         hit_cosines=[float(row["cosine"]) for row in memories],
     )
     ranked = [(row, belief_result(row)) for row in beliefs] + [(row, memory_result(row)) for row in memories]
+    for item, lexical in zip(ranked, lexical_agreement(query, [said_by(item) for _, item in ranked]), strict=True):
+        weigh(item[1], lexical)
     # At the same score a belief stands before the memory it rests on, and what the scope itself knows before what a
     # scope above it does, such as a copy that was promoted from here.
     ranked.sort(

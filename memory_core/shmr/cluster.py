@@ -16,6 +16,7 @@ from memory_core.runs.outcome import SAMPLE_SIZE, StepOutcome
 from memory_core.shmr.clustering import Cluster
 from memory_core.shmr.clustering import cluster as group
 from memory_core.shmr.collect import pass_over, waiting
+from memory_core.shmr.near_sentences import near_sentences
 from memory_core.shmr.phrases import learn_phrases
 from memory_core.shmr.settings import ShmrSettings
 from memory_core.shmr.slots import Slot, slot_of
@@ -102,9 +103,13 @@ async def cluster(connection: ScopedConnection, context: RunContext, _: object =
 
 
 def _group(collected: Collected, settings: ShmrSettings) -> tuple[list[Slot | None], list[Cluster]]:
-    learned = learn_phrases(candidate.content for candidate in collected.candidates)
+    learned = learn_phrases([candidate.content for candidate in collected.candidates], collected.content_vectors)
     slots = [slot_of(candidate, learned) for candidate in collected.candidates]
-    return slots, group(collected.candidates, slots, collected.content_vectors, collected.slot_vectors, settings)
+    near = near_sentences(collected.candidates, slots, collected.content_vectors, settings.similarity_threshold)
+    clusters = group(
+        collected.candidates, slots, collected.content_vectors, collected.slot_vectors, settings, list(near)
+    )
+    return slots, clusters
 
 
 STEP = Step(NAME, cluster, needs=("collect",))

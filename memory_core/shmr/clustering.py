@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -51,6 +51,7 @@ def cluster(
     content_vectors: Vectors,
     slot_vectors: Vectors | None,
     settings: ShmrSettings,
+    also: Iterable[tuple[int, int]] = (),
 ) -> list[Cluster]:
     """Group candidates; the same groups whatever order they come in.
 
@@ -68,6 +69,7 @@ def cluster(
         content_vectors: shape (n, d), float32, rows of length 1 or 0.
         slot_vectors: shape (n, d), rows of zeros where there is no slot; None to leave the comparison out.
         settings: thresholds and sizes.
+        also: pairs of positions that are linked besides.
 
     Raises:
         InvalidInput: shapes do not fit, or a vector holds NaN or infinity.
@@ -87,6 +89,7 @@ def cluster(
             by_key[slot.key].append(row)
             by_subject[slot.subject].append(row)
     components.join(pair for rows in by_key.values() for pair in pairwise(rows))
+    components.join(also)
     if slot_vectors is not None:
         for rows in by_subject.values():
             join_similar(components, slot_vectors, np.array(rows), settings.slot_similarity_threshold)

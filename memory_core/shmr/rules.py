@@ -18,12 +18,13 @@ from memory_core.layers.components import Vectors
 from memory_core.layers.normal_text import normalise_value
 from memory_core.shmr.candidates import Candidate
 from memory_core.shmr.decisions import BeliefProposal, ClusterDecision, Rejected, Supersede, SupersedeReason
+from memory_core.shmr.sentences import Sentences, same_speaker
 from memory_core.shmr.settings import ShmrSettings
 from memory_core.shmr.sides import Item, Side, differ_in_numbers, holds_many, is_denial, rivals, sides_of
 from memory_core.shmr.slots import Slot
 from memory_core.shmr.wording import same_words, split_negation
 
-RULES_VERSION = 1
+RULES_VERSION = 2
 """Stored with every decision; raised when a rule changes. New rules do not decide old clusters again by themselves."""
 
 CLEARLY_LATER = timedelta(minutes=1)
@@ -68,6 +69,7 @@ def harmonize_by_rules(
     for key in sorted(groups):
         if len(groups[key]) > 1:
             _settle(groups[key], corrections, decisions)
+    decisions.beliefs += Sentences(members, slots, vectors, _spoken_for(decisions)).beliefs()
     beliefs = sorted(
         decisions.beliefs,
         key=lambda b: (-len(b.supports) - len(b.contradicts) - len(b.superseded), b.subject, b.predicate, b.object),
@@ -80,6 +82,12 @@ def harmonize_by_rules(
         rejected=(*decisions.rejected, *too_many),
         outcome="decided" if decisions.supersedes or beliefs else "nothing_to_say",
     )
+
+
+def _spoken_for(decisions: _Decisions) -> set[UUID]:
+    """Memories that gave way or stand in a belief already."""
+    believed = {id for belief in decisions.beliefs for id in (*belief.supports, *belief.contradicts)}
+    return believed | decisions.supersedes.keys()
 
 
 def _explicit_corrections(members: list[Candidate], decisions: _Decisions) -> dict[UUID, UUID]:
@@ -111,18 +119,13 @@ def _free_text_duplicates(
         if slots[loser] is not None or members[loser].memory_id in decisions.supersedes:
             continue
         for winner in ranked[:position]:
-            if members[winner].memory_id in decisions.supersedes or not _same_speaker(members[winner], members[loser]):
+            if members[winner].memory_id in decisions.supersedes or not same_speaker(members[winner], members[loser]):
                 continue
             alike = vectors is not None and float(vectors[winner] @ vectors[loser]) >= threshold
             if texts[winner] == texts[loser]:
                 decisions.supersede([members[loser]], members[winner], "duplicate", "the same text")
             elif alike and texts[winner][1] == texts[loser][1] and same_words(texts[winner][0], texts[loser][0]):
                 decisions.supersede([members[loser]], members[winner], "duplicate", "the same words in another order")
-
-
-def _same_speaker(first: Candidate, second: Candidate) -> bool:
-    personal = {"i", "my", "me", "we", "our", "i'm", "i've", "i'll", "i'd"}
-    return first.source == second.source or not personal.intersection(normalise_value(first.content).split())
 
 
 def _settle(items: list[Item], corrections: dict[UUID, UUID], decisions: _Decisions) -> None:

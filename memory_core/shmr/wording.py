@@ -5,27 +5,15 @@ from __future__ import annotations
 import re
 
 from memory_core.layers.normal_text import MONTH, normalise
+from memory_core.layers.words import AUXILIARIES, FUNCTION_WORDS, stem, word_key, words_of
 
-
-def _words_of(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-# English function words: they carry grammar, not content. A relation phrase may end in one, a subject may not be one.
-AUXILIARIES = _words_of(
-    "is are was were be been am has have had do does did can could will would shall should may might must"
-)
-FUNCTION_WORDS = AUXILIARIES | _words_of(
-    "a an the of in on at to for from by with as into onto about over under between through and or that which who "
-    "whom whose where when than then so"
-)
-PERSONS = _words_of("i me my mine we us our ours")
+PERSONS = words_of("i me my mine we us our ours")
 # Words that leave open who or whether: a statement about "some users" or "perhaps" settles nothing.
-INDEFINITE = _words_of(
+INDEFINITE = words_of(
     "a an some one any many most few several each every another other both all no maybe perhaps possibly if when "
     "unless although said says thinks hopes wants plans might what why how"
 )
-PRONOUNS = _words_of("he she it they him her his its their this that these those there here you your someone")
+PRONOUNS = words_of("he she it they him her his its their this that these those there here you your someone")
 
 # Relations that hold one value at a time, and words of relations that hold many. Both are a beginning: what the
 # tenant's own text shows (`LearnedPhrases`) is asked first.
@@ -35,7 +23,7 @@ SINGLE_VALUED = re.compile(
     r"start at|start on|begin at|begin on|end at|end on|arrive at|arrive on|leave at|open at|close at|expire on|"
     r"(?:favourite|favorite|preferred|current|primary|default)(?= \w))\b"
 )
-MANY_VALUED = _words_of(
+MANY_VALUED = words_of(
     "is like love enjoy hate dislike prefer speak know play have has own use visit read watch eat drink want need "
     "allergic allergy interested interest hobby hobbie skill friend sibling brother sister son daughter cousin child "
     "children neighbour neighbor pet tag topic goal member "
@@ -43,7 +31,6 @@ MANY_VALUED = _words_of(
     "detail comment alias medication ingredient dependency award contact requirement risk project book movie film song "
     "game sport instrument degree event task food place trip colleague customer client issue feature product device"
 )
-_INVARIABLE = _words_of("is has was does this its always perhaps")
 
 _NEGATION = re.compile(
     r"\b(?:do|does)\s*(?:not|n['’]t)\b|n['’]t\b|"
@@ -133,15 +120,3 @@ def same_words(first: str, second: str) -> bool:
         [word_key(word.strip(",;")) for word in text.split() if word not in articles] for text in (first, second)
     )
     return len(left) == len(right) and any(left[i:] + left[:i] == right for i in range(max(len(left), 1)))
-
-
-def word_key(word: str) -> str:
-    """What a word is compared by: its stem, case folded."""
-    return stem(word.casefold())
-
-
-def stem(word: str) -> str:
-    """A lower-case word without its plural or third-person s."""
-    if len(word) > 3 and word.endswith("s") and word not in _INVARIABLE and word[-2] not in "sui'":
-        return word[:-1]
-    return word

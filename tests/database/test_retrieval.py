@@ -43,7 +43,8 @@ async def test_recall_gives_the_nearest_current_memories_first(database: Databas
     best = found["results"][0]
     assert best["score"] == pytest.approx(1.0, abs=1e-5)
     assert (best["kind"], best["status"], best["evidence"]) == ("memory", "current", [])
-    assert best["signals"]["cosine"] == best["score"] > found["results"][1]["score"]
+    assert best["signals"]["cosine"] == pytest.approx(1.0, abs=1e-5)
+    assert best["score"] > found["results"][1]["score"]
     assert datetime.fromisoformat(best["observed_at"]).tzinfo is not None
     assert len((await ask(database, scope, "tea", k=1))["results"]) == 1
 
@@ -82,7 +83,7 @@ async def test_a_belief_stands_before_its_memory_and_takes_the_place_of_an_equal
     assert [(item["kind"], item["id"]) for item in found["results"]] == [("belief", str(belief)), ("memory", str(more))]
     first = found["results"][0]
     assert first["status"] == "held"
-    assert first["score"] == first["signals"]["evidence_cosine"] == pytest.approx(1.0, abs=1e-5)
+    assert first["signals"]["evidence_cosine"] == pytest.approx(1.0, abs=1e-5)
     assert {(piece["memory_id"], piece["role"]) for piece in first["evidence"]} == {
         (str(same), "supports"),
         (str(more), "supports"),

@@ -30,12 +30,32 @@ def test_free_text_is_only_searched_for_duplicates() -> None:
         ("Mira bought a red bike for work", "Mira sold a red bike for work"),
         ("Alice trusts Bob with all keys", "Bob trusts Alice with all keys"),
         ("Room 4 has eleven chairs now", "Room 5 has eleven chairs now"),
-        ("Lunch is before the review", "Lunch is after the review"),
     ):
         pair = sentence(1, one), sentence(2, other)
         assert harmonize_by_rules(pair, [None, None], vectors, ShmrSettings()) == ClusterDecision()
     moved = sentence(1, "Every Friday Alice waters plants"), sentence(2, "Alice waters plants every Friday")
     assert moves(harmonize_by_rules(moved, [None, None], vectors, ShmrSettings())) == {(2, 1, "duplicate")}
+
+
+def test_sentences_that_cannot_both_hold_are_contested_not_replaced() -> None:
+    """What words alone tell is likely, not certain: both sides stay, in a contested belief that supports the later."""
+    vectors = np.ones((2, 1), dtype=np.float32)
+    pair = sentence(1, "Lunch is before the review"), sentence(2, "Lunch is after the review")
+    decision = harmonize_by_rules(pair, [None, None], vectors, ShmrSettings())
+    assert decision.supersedes == ()
+    (belief,) = decision.beliefs
+    assert belief.status == "contested"
+    assert (belief.supports, belief.contradicts) == ((pair[1].memory_id,), (pair[0].memory_id,))
+
+
+def test_sentences_that_say_the_same_are_held_together() -> None:
+    """Two wordings of one fact support one belief, and neither gives way."""
+    vectors = np.ones((2, 1), dtype=np.float32)
+    pair = sentence(1, "Rosa leads the night shift"), sentence(2, "The night shift is led by Rosa")
+    decision = harmonize_by_rules(pair, [None, None], vectors, ShmrSettings())
+    assert decision.supersedes == ()
+    (belief,) = decision.beliefs
+    assert (belief.status, set(belief.supports)) == ("held", {member.memory_id for member in pair})
 
 
 def test_i_of_two_speakers_is_not_the_same() -> None:
@@ -54,7 +74,9 @@ async def test_text_pairs_are_never_wrongly_superseded() -> None:
         decision = harmonize_by_rules(members, [slot_of(m, learned) for m in members], vectors, ShmrSettings())
         allowed = {"contradiction": {(1, 2, "update")}, "duplicate": {(2, 1, "duplicate")}, "compatible": set()}
         assert moves(decision) <= allowed[pair["relation"]], pair
-        assert pair["relation"] == "contradiction" or not decision.beliefs or moves(decision), pair
+        for belief in decision.beliefs:
+            contested = belief.status == "contested"
+            assert pair["relation"] == ("contradiction" if contested or moves(decision) else "duplicate"), pair
 
 
 def test_planted_contradictions_are_settled_and_look_alikes_untouched() -> None:

@@ -1,0 +1,279 @@
+"""Comparison: whether two plain sentences say the same, cannot both hold, or have nothing to settle.
+
+First "the same thing?" (who or what they are about, and what is numbered or named), then "another value?": deciding
+these in the other order is where most false contradictions come from. Where two things differ, it is another thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from memory_core.layers.words import AUXILIARIES, FUNCTION_WORDS
+from memory_core.shmr.clauses import TIME_WORD, Clause
+from memory_core.shmr.lemmas import can_be, lemmas, same_family
+from memory_core.shmr.word_groups import (
+    CHANGES,
+    COLLECTING,
+    DIRECTIONS,
+    EMPTY_WORDS,
+    EVENTS,
+    FILLERS,
+    OPPOSITES,
+    PLANNING,
+    SAME_GROUPS,
+    WISHING,
+)
+from memory_core.shmr.wording import MANY_VALUED
+
+Kind = Literal["same", "rival", "apart"]
+
+SAME_MEANING = 0.9
+"""Cosine from which on two sentences with the same names and numbers may say the same in other words."""
+
+SAME_TOPIC = 0.55
+"""Cosine below which two sentences that differ in more than one place have nothing to settle."""
+
+SAME_QUALITY = 0.8
+"""Cosine from which on two qualities of one thing may exclude each other ("is dry", "is damp"; not "is large")."""
+
+MOST_REPLACED = 4
+"""Words that one value may have."""
+
+LONGEST_RIVAL = 8
+"""Words with content from which on a sentence says more than one thing."""
+
+_EMPTY = (
+    FUNCTION_WORDS | AUXILIARIES | {"there", "it", "its", "their", "his", "her", "my", "our", "your", "than", "per"}
+)
+_BARE_VERBS = frozenset({"", "be", "have", "happen", "occur"})
+_RANGE = frozenset({"before", "after", "under", "over", "until", "below", "above", "without"})
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a comparison found, and why in words."""
+
+    kind: Kind
+    because: str = ""
+
+
+APART = Verdict("apart")
+
+
+def compare(first: Clause, second: Clause, cosine: float) -> Verdict:
+    """Compare two clauses, the second said later than the first.
+
+    Args:
+        cosine: of the two sentences' vectors, -1 to 1.
+    """
+    if first.hedged or second.hedged:
+        return APART
+    differing = _differing_subjects(first, second)
+    if differing is None:
+        return APART
+    left, right = _without_common(_content(first) + differing[0], _content(second) + differing[1])
+    if min(len(left), len(right)) > MOST_REPLACED:
+        return APART
+    left, right = _without_same_meaning(left, right)
+    left, right = _without_echo(left, first, second), _without_echo(right, second, first)
+    if any(word in differing[0] for word in left) or any(word in differing[1] for word in right):
+        return APART
+    opposite = next(((a, b) for a in left for b in right if _opposite(a, b)), None)
+    if opposite is not None:
+        left.remove(opposite[0])
+        right.remove(opposite[1])
+        if (left and right) or (first.past and second.past):
+            return APART
+        agree = first.affirmed != second.affirmed
+        return Verdict("same", "the opposite denied") if agree else Verdict("rival", f"{opposite[0]} and {opposite[1]}")
+    if _at_other_times(first, second):
+        timed = not (left or right or first.past) and first.affirmed and second.affirmed and _is_planned(first)
+        return Verdict("rival", f"{' '.join(first.times)} and {' '.join(second.times)}") if timed else APART
+    if not left and not right:
+        if first.affirmed == second.affirmed:
+            return Verdict("same", "the same words in another form") if first.times == second.times else APART
+        return Verdict("rival", "one affirms what the other denies") if not first.past else APART
+    if first.affirmed != second.affirmed:
+        return _denied(first, second, left, right, cosine)
+    if not first.affirmed:
+        return APART
+    if not left or not right:
+        return APART
+    return _replaced(first, second, left, right, cosine)
+
+
+def _at_other_times(first: Clause, second: Clause) -> bool:
+    one, other = (
+        {word for word in clause.times if word not in _EMPTY and word not in EMPTY_WORDS} for clause in (first, second)
+    )
+    left, right = _without_same_meaning(*_without_common(sorted(one), sorted(other)))
+    return bool(left and right)
+
+
+def _is_planned(clause: Clause) -> bool:
+    """Whether the clause says when something is to be ("is in room 2 at 09:00", "starts …"), not what happens then."""
+    return clause.verb in _BARE_VERBS or bool(_groups(clause.verb) & PLANNING)
+
+
+def _differing_subjects(first: Clause, second: Clause) -> tuple[list[str], list[str]] | None:
+    """What one subject has and the other has not; None where they are about different things.
+
+    "The user's weight is …" and "the user weighs …" part their words otherwise into subject and predicate, so what is
+    left of a subject has to be met by the other's predicate. One describing word may be missing ("the standup", "the
+    daily standup"), but not a name or number ("room 12", "the backend team's standup").
+    """
+    one, other = sorted(meaning(first.subject)), sorted(meaning(second.subject))
+    left, right = _without_same_meaning(*_without_common(one, other))
+    if (left or right) and (len(left) == len(one) or len(right) == len(other)):
+        return None
+    if len(left) + len(right) == 1:
+        word = (left or right)[0]
+        if word not in first.names and word not in second.names and not word.isdigit() and can_be(word, "ADJ"):
+            return [], []
+    return left, right
+
+
+def _without_echo(words: list[str], own: Clause, other: Clause) -> list[str]:
+    """The words that the other's subject does not hold ("the monthly rent is …", "the rent is … a month")."""
+    kept = [word for word in words if not any(same_family(word, each) for each in other.subject)]
+    empty = FILLERS | DIRECTIONS if other.verb in CHANGES else FILLERS
+    return [word for word in kept if word in own.names or word not in empty]
+
+
+def meaning(words: Sequence[str]) -> frozenset[str]:
+    """The words that carry meaning."""
+    return frozenset(word for word in words if word not in _EMPTY)
+
+
+def _content(clause: Clause) -> list[str]:
+    words = [word for word in clause.rest if word not in _EMPTY or word in _RANGE]
+    return ([clause.verb] if clause.verb not in _BARE_VERBS else []) + words
+
+
+def _without_common(left: list[str], right: list[str]) -> tuple[list[str], list[str]]:
+    left, right = list(left), list(right)
+    for word in list(left):
+        match = next((each for each in right if same_family(each, word) or _same_hour(each, word)), None)
+        if match is not None:
+            left.remove(word)
+            right.remove(match)
+    return left, right
+
+
+def _without_same_meaning(left: list[str], right: list[str]) -> tuple[list[str], list[str]]:
+    for word in list(left):
+        match = next((each for each in right if _groups(each) & _groups(word)), None)
+        if match is not None:
+            left.remove(word)
+            right.remove(match)
+    return left, right
+
+
+def _same_hour(first: str, second: str) -> bool:
+    """Whether one is a bare number and the other that full hour ("at 2", "at 02:00")."""
+    number, clock = sorted((first, second), key=len)
+    return number.isdigit() and clock == f"{int(number):02d}:00"
+
+
+@lru_cache(maxsize=65_536)
+def _groups(word: str) -> frozenset[int]:
+    return frozenset().union(*(SAME_GROUPS.get(form, frozenset()) for form in lemmas(word)))
+
+
+@lru_cache(maxsize=65_536)
+def _opposites(word: str) -> frozenset[str]:
+    return frozenset().union(*(OPPOSITES.get(form, frozenset()) for form in lemmas(word)))
+
+
+def _opposite(first: str, second: str) -> bool:
+    opposites = _opposites(first)
+    if opposites and not opposites.isdisjoint(lemmas(second)):
+        return True
+    shorter, longer = sorted((first, second), key=len)
+    return len(shorter) >= 4 and longer in (
+        f"un{shorter}",
+        f"in{shorter}",
+        f"dis{shorter}",
+        f"non{shorter}",
+        f"im{shorter}",
+    )
+
+
+def _denied(first: Clause, second: Clause, left: list[str], right: list[str], cosine: float) -> Verdict:
+    """One affirms and one denies, and their words differ."""
+    denied, extra_of_denied, extra = (first, left, right) if not first.affirmed else (second, right, left)
+    if left and right:
+        return APART
+    if extra_of_denied and not extra:
+        # "Eats fish" and "does not eat fish on Fridays": the denial is of something narrower.
+        return APART
+    if (denied is first and first.past) or not _one_statement(first, second):
+        return APART
+    return Verdict("rival", "one denies in general what the other says") if cosine >= SAME_TOPIC else APART
+
+
+def _replaced(first: Clause, second: Clause, left: list[str], right: list[str], cosine: float) -> Verdict:
+    """Both affirm, and each says something that the other does not."""
+    times = [TIME_WORD.match(word) is not None for word in (*left, *right)]
+    single_event = (first.past or second.past) and first.verb == second.verb and first.verb in EVENTS
+    change = second.verb in CHANGES or first.verb in CHANGES
+    if single_event and not change:
+        return APART
+    if second.adds or _of_several(first) or not _one_statement(first, second):
+        return APART
+    if all(times):
+        if first.past and not change:
+            return APART
+        return Verdict("rival", f"{' '.join(left)} and {' '.join(right)}")
+    numbers = [any(map(str.isdigit, word)) for word in (*left, *right)]
+    if all(numbers) and len(left) == len(right) == 1:
+        return Verdict("rival", f"{left[0]} and {right[0]}")
+    if any(times):
+        return APART
+    if len(left) > MOST_REPLACED or len(right) > MOST_REPLACED or cosine < SAME_TOPIC:
+        return APART
+    collecting = first.verb in COLLECTING and second.verb in COLLECTING and not first.passive
+    if collecting and not change and not _of_one_object(first, left):
+        return APART
+    if first.verb == "have" and not change:
+        return APART
+    if first.verb == "be" and cosine < SAME_QUALITY and not _named(first, left):
+        return APART
+    if _named(first, left) != _named(second, right):
+        return APART
+    if _one_place(first, left) and _one_place(second, right):
+        return Verdict("rival", f"{' '.join(left)} and {' '.join(right)}")
+    return APART
+
+
+def _one_statement(first: Clause, second: Clause) -> bool:
+    """Whether both say one thing each, by the same verb or by one that says that it changed."""
+    if any("and" in clause.rest or len(_content(clause)) > LONGEST_RIVAL for clause in (first, second)):
+        return False
+    one, other = first.verb, second.verb
+    return one == other or bool(_groups(one) & _groups(other)) or one in CHANGES or other in CHANGES
+
+
+def _of_several(clause: Clause) -> bool:
+    """Whether there may be several of what the clause is about ("my sister", "our project")."""
+    return len(clause.subject) > 1 and not MANY_VALUED.isdisjoint(lemmas(clause.subject[-1]))
+
+
+def _of_one_object(clause: Clause, words: Sequence[str]) -> bool:
+    """Whether the words say how one wished object is to be ("wants replies in German"), not which."""
+    content = _content(clause)
+    return clause.verb in WISHING and content[:1] == [clause.verb] and content.index(words[0]) > 1
+
+
+def _named(clause: Clause, words: Sequence[str]) -> bool:
+    return any(word in clause.names for word in words)
+
+
+def _one_place(clause: Clause, words: Sequence[str]) -> bool:
+    """Whether the words stand side by side at one place of the clause."""
+    content = _content(clause)
+    positions = [content.index(word) for word in words]
+    return max(positions) - min(positions) == len(words) - 1

@@ -1,0 +1,151 @@
+"""Readings: the ways in which a plain sentence parts into literal words, a head and a value.
+
+Only words that recur in the tenant's text can be literal. Which reading is the right one is learned in `phrases`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
+
+from memory_core.layers.words import AUXILIARIES, FUNCTION_WORDS, word_key, words_of
+from memory_core.shmr.wording import split_negation
+
+LONGEST_SENTENCE = 28
+LONGEST_LEAD = 10
+LONGEST_HEAD = 9
+LONGEST_MIDDLE = 9
+LONGEST_TAIL = 3
+LONGEST_VALUE = 8
+
+POSSESSIVE = "'s"
+"""The token that a possessive ending becomes: "Rosa's office" is read as three tokens."""
+
+_TITLES = re.compile(r"\b(Dr|Mr|Mrs|Ms|Prof|St|Jr|Sr)\.(?=\s)")
+_INSIDE_SENTENCES = re.compile(r"\w{2}[.!?]\s+[A-Z\"“]")
+_NAME_PARTICLES = words_of(
+    "von van vander de da das di del della der den du des dos la le les el al bin ibn af ten ter y"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The literal words of a statement, by their stems: before its head, between head and value, after its value."""
+
+    lead: tuple[str, ...]
+    middle: tuple[str, ...]
+    tail: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.lead) + len(self.middle) + len(self.tail)
+
+    @property
+    def content(self) -> list[str]:
+        """Its words that carry meaning."""
+        return [word for word in (*self.lead, *self.middle, *self.tail) if word not in _WITHOUT_MEANING]
+
+    def __str__(self) -> str:
+        return " ".join((*self.lead, *self.middle, *self.tail))
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One way to read a sentence."""
+
+    frame: Frame
+    head: str
+    value: str
+
+
+_WITHOUT_MEANING = FUNCTION_WORDS | {POSSESSIVE}
+
+
+def tokens_of(content: str) -> list[str]:
+    """A sentence's words without its negations; a name with particles ("Ana de la Cruz") is one token.
+
+    Empty where it cannot be read: fewer than three words, more than `LONGEST_SENTENCE`, or several long sentences.
+    """
+    text = _TITLES.sub(r"\1", " ".join(unicodedata.normalize("NFC", content).replace("’", "'").split())).strip(
+        ' .!?"“”'
+    )
+    if _INSIDE_SENTENCES.search(text) and len(text.split()) > 12:
+        return []
+    words = split_negation(text)[0].split()
+    if not 3 <= len(words) <= LONGEST_SENTENCE:
+        return []
+    return _names_joined([part for word in words for part in _without_possessive(word)])
+
+
+def text_of(tokens: Sequence[str]) -> str:
+    """The tokens as written."""
+    return " ".join(tokens).replace(f" {POSSESSIVE}", POSSESSIVE)
+
+
+def readings(tokens: Sequence[str], frequent: Container[str]) -> Iterator[Reading]:
+    """Every reading whose literal words are all in `frequent`; bounded by the sentence's length alone."""
+    keys = [word_key(token) for token in tokens]
+    count = len(tokens)
+    literal = [key in frequent and _may_be_literal(tokens, i) for i, key in enumerate(keys)]
+    auxiliary = next((i for i, key in enumerate(keys) if key in AUXILIARIES), None)
+    tails = [tail for tail in range(LONGEST_TAIL + 1) if all(literal[count - tail : count])]
+    for start in range(min(LONGEST_LEAD, count - 2)):
+        if start and (not literal[start - 1] or keys[start - 1] in AUXILIARIES):
+            return
+        if start and keys[start - 1] not in FUNCTION_WORDS:
+            continue
+        # An article at the beginning belongs to the head, which is compared without it.
+        if start == 1 and keys[0] in ("the", "a", "an"):
+            continue
+        for begin in range(start + 1, min(start + LONGEST_HEAD, count - 1)):
+            if begin > start + 1 and keys[begin - 1] in AUXILIARIES:
+                break
+            if not literal[begin] or (keys[begin] in FUNCTION_WORDS and keys[begin] not in AUXILIARIES):
+                continue
+            for end in range(begin + 1, min(begin + LONGEST_MIDDLE, count)):
+                if not literal[end - 1]:
+                    break
+                if auxiliary is not None and auxiliary >= end:
+                    continue
+                for tail in tails:
+                    if 0 < count - tail - end <= LONGEST_VALUE:
+                        frame = Frame(
+                            tuple(keys[:start]), tuple(keys[begin:end]), tuple(keys[count - tail :]) if tail else ()
+                        )
+                        yield Reading(frame, text_of(tokens[start:begin]), text_of(tokens[end : count - tail]))
+
+
+def _may_be_literal(tokens: Sequence[str], i: int) -> bool:
+    """Whether a token is no name or number; a short title in capitals ("the CEO of") is none where it governs."""
+    token = tokens[i]
+    if i == 0 or token == POSSESSIVE or token[0].islower():
+        return not token[0].isdigit()
+    governs = (i + 1 < len(tokens) and tokens[i + 1] in ("of", "at")) or tokens[i - 1] == POSSESSIVE
+    return governs and token.isupper() and token.isalpha() and 2 <= len(token) <= 4
+
+
+def _without_possessive(word: str) -> list[str]:
+    if word.endswith("'s") and len(word) > 2 and word.casefold() not in _CONTRACTIONS:
+        return [word[:-2], POSSESSIVE]
+    return [word]
+
+
+_CONTRACTIONS = words_of("it's he's she's that's there's what's who's here's let's where's how's")
+
+
+def _names_joined(tokens: list[str]) -> list[str]:
+    joined: list[str] = []
+    i = 0
+    while i < len(tokens):
+        j = i + 1
+        while j < len(tokens) and tokens[j] in _NAME_PARTICLES:
+            j += 1
+        is_name = tokens[i][0].isupper() and j > i + 1 and j < len(tokens) and tokens[j][0].isupper()
+        if is_name:
+            joined.append(" ".join(tokens[i : j + 1]))
+            i = j + 1
+        else:
+            joined.append(tokens[i])
+            i += 1
+    return joined
