@@ -27,9 +27,17 @@ from memory_core.models.budgets import Budget
 from memory_core.models.call_cache import CallCache
 from memory_core.models.embedding import EmbeddingProvider, prepared_text
 from memory_core.models.language import LanguageModel, ModelRequest
-from memory_core.shmr.facts import Fact, Source
+from memory_core.shmr.facts import Fact
 from memory_core.shmr.reflect_gaps import gaps_of
 from memory_core.shmr.reflect_prompt import PROMPT_VERSION, RESPONSE_SCHEMA, Claim, read_claims, reflection_prompt
+from memory_core.shmr.reflect_statements import (
+    answer_text,
+    best_score,
+    closest_statements,
+    contradiction,
+    earlier,
+    nearness,
+)
 
 NAME = "reflect"
 """The section of the settings, and the purpose of the model's calls."""
@@ -39,7 +47,6 @@ STATUSES = ("answered", "no_facts", "no_model", "model_unavailable", "refused", 
 none is configured, it failed, it declined or its answer was not taken, or the budget is spent."""
 
 LONGEST_QUESTION = 4000
-MOST_EARLIER = 10
 
 
 class ReflectSettings(BaseModel):
@@ -52,7 +59,7 @@ class ReflectSettings(BaseModel):
         0.75, ge=0.0, le=1.0, description="Share of the best fact's score that a statement needs to be in the answer."
     )
     weak_score: float = Field(
-        0.3, ge=0.0, le=1.0, description="Where the best score is below this, the answer says that nothing is close."
+        0.25, ge=0.0, le=1.0, description="Where the best score is below this, the answer says that nothing is close."
     )
     support_threshold: float = Field(
         0.4, ge=0.0, le=1.0, description="Cosine that a model's claim needs with a fact it cites."
@@ -128,7 +135,11 @@ async def reflect_on(
     if asker is not None:
         reply = await _ask(question, facts, settings, asker)
     told = reply.claims is not None
-    claims = reply.claims if reply.claims is not None else _statements(facts, settings)
+    claims = (
+        reply.claims
+        if reply.claims is not None
+        else closest_statements(facts, most=settings.statements, close_share=settings.close_share)
+    )
     by_handle = {fact.handle: fact for fact in facts}
     cited = [by_handle[handle] for handle in dict.fromkeys(handle for claim in claims for handle in claim.cites)]
     dates = sorted(fact.observed_at for fact in cited if fact.observed_at is not None)
@@ -137,7 +148,7 @@ async def reflect_on(
         "status": reply.status,
         "by": asker.language.name if asker is not None and told else "statements",
         "reason": reply.reason,
-        "answer": "\n".join(_line(claim, by_handle) for claim in claims) or "What is known does not answer it.",
+        "answer": answer_text(claims, by_handle, weak=not told and best_score(facts) < settings.weak_score),
         "claims": [
             {
                 "text": claim.text,
@@ -147,8 +158,8 @@ async def reflect_on(
             for claim in claims
         ],
         "evidence": [fact.document() for fact in cited],
-        "contradictions": [_contradiction(fact) for fact in facts if fact.contested],
-        "earlier": _earlier(cited),
+        "contradictions": [contradiction(fact) for fact in facts if fact.contested],
+        "earlier": earlier(cited),
         "period": {"from": dates[0].isoformat(), "to": dates[-1].isoformat()} if dates else None,
         "gaps": [
             *gaps_of(
@@ -186,7 +197,7 @@ def _nothing(why: str, notes: Sequence[str], left_out: Mapping[str, int] | None)
 async def _ask(question: str, facts: Sequence[Fact], settings: ReflectSettings, asker: Asker) -> _Reply:
     language, cache, budget = asker.language, asker.cache, asker.budget
     # Nearest first: over budget, facts are left out from the end.
-    prompt = reflection_prompt(question, sorted(facts, key=_nearness), token_budget=settings.token_budget)
+    prompt = reflection_prompt(question, sorted(facts, key=nearness), token_budget=settings.token_budget)
     request = ModelRequest(
         purpose=NAME,
         model=language.name,
@@ -245,64 +256,3 @@ async def _near_what_they_cite(
         if nearest < threshold:
             return f"claim {number + 1} says something else than what it cites (cosine {nearest:.2f})"
     return claims
-
-
-def _nearness(fact: Fact) -> tuple[float, str, float]:
-    # Given without a score: in front, in the order given, for whoever gave it chose it.
-    score = float("inf") if fact.score is None else fact.score
-    return -score, fact.kind, -(fact.confidence or 0.0)
-
-
-def _statements(facts: Sequence[Fact], settings: ReflectSettings) -> tuple[Claim, ...]:
-    """The closest statements, beliefs before memories; what a chosen belief rests on is not said twice."""
-    scores = [fact.score for fact in facts if fact.score is not None]
-    needed = max(scores, default=0.0) * settings.close_share
-    near = [fact for fact in facts if fact.score is None or fact.score >= needed]
-    chosen: list[Fact] = []
-    said: set[str] = set()
-    for fact in sorted(near, key=lambda fact: (fact.kind != "belief", *_nearness(fact))):
-        words = fact.content.casefold().rstrip(". ")
-        if len(chosen) < settings.statements and fact.id not in said and words not in said:
-            chosen.append(fact)
-            said |= {words, *(source.memory_id for source in fact.sources)} | ({fact.id} if fact.id else set())
-    return tuple(Claim(_worded(fact), (fact.handle,)) for fact in chosen)
-
-
-def _worded(fact: Fact) -> str:
-    """The statement; of a contested one both sides, each with its date."""
-    sides = [
-        " / ".join(_dated(source) for source in fact.sources if source.role == role)
-        for role in ("supports", "contradicts")
-    ]
-    if not fact.contested or not all(sides):
-        return fact.content
-    return f"Contested: {' against '.join(sides)}"
-
-
-def _dated(source: Source) -> str:
-    return source.content.rstrip(". ") + ("" if source.observed_at is None else f" ({source.observed_at:%Y-%m-%d})")
-
-
-def _line(claim: Claim, facts: Mapping[str, Fact]) -> str:
-    """A claim with its citations: handle, date, and whether it is contested."""
-    marks = []
-    for handle in claim.cites:
-        fact = facts[handle]
-        day = "" if fact.observed_at is None else f", {fact.observed_at:%Y-%m-%d}"
-        marks.append(f"{handle}{day}{', contested' if fact.contested else ''}")
-    return f"{claim.text} [{'; '.join(marks)}]"
-
-
-def _contradiction(fact: Fact) -> dict[str, Any]:
-    sides = [source.document() for source in fact.sources if source.role != "superseded"]
-    return {"handle": fact.handle, "id": fact.id or None, "content": fact.content, "sides": sides}
-
-
-def _earlier(facts: Sequence[Fact]) -> list[dict[str, Any]]:
-    found = [
-        {"handle": fact.handle, **source.document()}
-        for fact in facts
-        for source in fact.sources
-        if source.role == "superseded"
-    ]
-    return sorted(found, key=lambda each: each["observed_at"] or "", reverse=True)[:MOST_EARLIER]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from memory_core import recall, recall_beliefs, reflect
+from memory_core.cli.view_reflection import reflection
 from memory_core.database.engine import Database
 from memory_core.errors import InvalidInput, InvalidTime
 from memory_core.scope import TenantScope
@@ -120,6 +121,23 @@ async def test_a_contested_belief_says_so_with_both_sides(database: Database, sc
     assert [claim["text"] for claim in found["claims"]].count("The valve is blue") == 0
 
 
+async def test_the_answer_is_readable_on_a_terminal(
+    database: Database, scope: TenantScope, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Answer, evidence with ids and dates, what was so before, what is missing; the reason goes to stderr."""
+    old, new, held = await homes(database, scope)
+    reflection(await reflect(database, scope, "Does Ann live in Lima?", as_of=NIGHT))
+    out, err = capsys.readouterr()
+    assert out.splitlines()[0] == "Ann does live in Bergen [f1, 2026-02-27]"
+    assert f"belief (held, confidence 0.60) {held}, observed 2026-02-27 03:00" in out
+    assert f"supports: Ann does live in Bergen ({new}, 2026-02-27 03:00)" in out
+    assert f"Earlier, and no longer so\n  Ann does live in Oslo ({old}, 2026-02-20 03:00)" in out
+    assert "What is missing\n  Nothing known names Lima." in out
+    assert err.startswith("note: no model is configured")
+    reflection(await reflect(database, scope, QUESTION, [], as_of=NIGHT))
+    assert capsys.readouterr().out == "Nothing is known that could answer it.\n"
+
+
 async def test_beliefs_stand_before_memories_that_are_as_close(database: Database, scope: TenantScope) -> None:
     """Closeness decides what is in the answer, then beliefs come first; what is far is left out."""
     facts = [
@@ -129,6 +147,17 @@ async def test_beliefs_stand_before_memories_that_are_as_close(database: Databas
     ]
     found = await reflect(database, scope, QUESTION, facts, as_of=NIGHT)
     assert [claim["cites"] for claim in found["claims"]] == [["f2"], ["f1"]]
+
+
+async def test_what_is_far_is_said_to_be_far(database: Database, scope: TenantScope) -> None:
+    """A statement that is nearest of all and still not near is no answer by itself."""
+    facts = [{"content": "The tram runs every ten minutes", "score": 0.08, "observed_at": ago(days=1).isoformat()}]
+    found = await reflect(database, scope, QUESTION, facts, as_of=NIGHT)
+    assert found["answer"].splitlines() == [
+        "Nothing known is close to the question; nearest to it is:",
+        "The tram runs every ten minutes [f1, 2026-02-28]",
+    ]
+    assert found["gaps"][0] == "Nothing known is close to the question; the nearest has a score of 0.08."
 
 
 async def test_no_facts_differ_from_no_model(database: Database, scope: TenantScope) -> None:

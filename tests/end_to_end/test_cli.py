@@ -141,6 +141,10 @@ def test_what_is_believed_is_recalled_and_explained(slowwave: Shell) -> None:
     assert (best["kind"], best["status"]) == ("belief", "held")
     assert "Porto" in best["content"]
     assert {"supports", "superseded"} <= {piece["role"] for piece in best["evidence"]}
+    told = slowwave.ok("reflect", "Where does Maya live?", "--tenant", "maya")
+    assert (told["status"], told["claims"][0]["text"]) == ("no_model", found["results"][0]["content"])
+    harmonic = slowwave.ok("recall", "Where does Maya live?", "--tenant", "maya", "--harmonic", "--no-record")
+    assert harmonic["results"][0]["id"] == harmonic["beliefs"][0]["id"] == told["evidence"][0]["id"]
     before = slowwave.ok("recall", "Maya lives in Leeds", "--tenant", "maya", "--as-of", "2026-02-01Z")
     assert any("lives in Leeds" in item["content"] for item in before["results"])
     assert not any(item["observed_at"] > "2026-02-01" for item in before["results"])

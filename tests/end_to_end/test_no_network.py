@@ -46,6 +46,7 @@ def test_a_night_with_the_default_models_asks_no_host(database_url: str, tmp_pat
         ("remember", "Ann lives in Bergen"),
         ("nightly", "--json"),
         ("recall", "where does Ann live"),
+        ("reflect", "where does Ann live"),
         ("beliefs",),
     ):
         found = guarded(COMMAND, *arguments, "--tenant", "acme", environment=environment)
