@@ -146,12 +146,18 @@ def given_way(statements: Sequence[str]) -> set[int]:
     return gone
 
 
-async def reworded(store: BeliefStore, *, seeds: Sequence[int] = (1, 2, 3), heads: int = 40) -> dict[str, Any]:
-    """True updates found, and how many of all replacements are true, for each set of wordings."""
-    return {wordings: await _reworded(store, wordings, seeds, heads) for wordings in WORDINGS}
+async def reworded(
+    store: BeliefStore, *, seeds: Sequence[int] = (1, 2, 3), heads: int = 40, show: bool = False
+) -> dict[str, Any]:
+    """True updates found, and how many of all replacements are true, for each set of wordings.
+
+    A duplicate between statements of one fact and value is right; any other is wrong, and counted as such.
+    """
+    return {wordings: await _reworded(store, wordings, seeds, heads, show) for wordings in WORDINGS}
 
 
-async def _reworded(store: BeliefStore, wordings: str, seeds: Sequence[int], heads: int) -> dict[str, Any]:
+async def _reworded(store: BeliefStore, wordings: str, seeds: Sequence[int], heads: int, show: bool) -> dict[str, Any]:
+    shown: dict[str, list[Any]] = {"wrong": [], "missed": []}
     counted: dict[str, int] = defaultdict(int)
     relations: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
     for seed in seeds:
@@ -170,6 +176,12 @@ async def _reworded(store: BeliefStore, wordings: str, seeds: Sequence[int], hea
             != (facts[int(link.winner)].fact, facts[int(link.winner)].value)
         ]
         wrong = (taken - true) | {int(link.loser) for link in apart}
+        shown["wrong"] += [
+            [link.kind, facts[int(link.loser)].sentence, facts[int(link.winner)].sentence]
+            for link in links
+            if int(link.loser) in wrong and link.kind != "contested"
+        ]
+        shown["missed"] += [[one.sentence for one in facts if one.fact == facts[n].fact] for n in sorted(true - taken)]
         for number in true | taken:
             seen = relations[facts[number].fact[1]]
             seen[0] += number in true
@@ -187,6 +199,7 @@ async def _reworded(store: BeliefStore, wordings: str, seeds: Sequence[int], hea
         "recall": _share(counted["found"], counted["true_updates"]),
         "precision": _share(counted["found"], counted["found"] + counted["wrong"]),
         "by_relation": {name: dict(zip(("true", "found", "wrong"), n, strict=True)) for name, n in relations.items()},
+        **(shown if show and wordings != "held_out" else {}),
     }
 
 

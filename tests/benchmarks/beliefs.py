@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks import belief_facts
+from tests.benchmarks import belief_dialogues, belief_facts, belief_pairs
 from tests.benchmarks.belief_store import BeliefStore
 
 DATA = Path(os.environ.get("SLOWWAVE_EVAL_DATA") or Path(__file__).parents[3] / "shared" / "data")
@@ -28,7 +28,11 @@ def sections(data: Path, *, show: bool = False) -> dict[str, tuple[str, Callable
     """Each section's name, with the file it needs (empty for none) and what measures it."""
     return {
         "factconsolidation": (belief_facts.FACTS, lambda store: belief_facts.factconsolidation(store, data)),
-        "reworded": ("", belief_facts.reworded),
+        "reworded": ("", lambda store: belief_facts.reworded(store, show=show)),
+        "locomo": (belief_dialogues.OBSERVED, lambda store: belief_dialogues.locomo(store, data, show=show)),
+        "planted": ("", belief_pairs.planted),
+        "pairs": ("", lambda store: belief_pairs.pairs(store, show=show)),
+        "beam": (belief_dialogues.MESSAGES, lambda store: belief_dialogues.beam(store, data, show=show)),
     }
 
 
@@ -57,7 +61,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", choices=list(sections(DATA)), default=[])
     parser.add_argument("--data", type=Path, default=DATA, help="folder with the public sets (default: %(default)s)")
-    parser.add_argument("--show", action="store_true", help="print the texts of what gave way in locomo and beam")
+    parser.add_argument(
+        "--show", action="store_true", help="print the texts of what was found wrong or missed, held-out sets excepted"
+    )
     asked = parser.parse_args()
     json.dump(measure(asked.only, data=asked.data, show=asked.show), sys.stdout, indent=2, ensure_ascii=False)
     sys.stdout.write("\n")
