@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tests.benchmarks import night, prune, risk, sleep
+from pathlib import Path
+
+from tests.benchmarks import belief_facts, belief_pairs, beliefs, night, prune, risk, sleep
+from tests.benchmarks.belief_store import BeliefStore
 
 
 def test_the_night_is_measured() -> None:
@@ -46,3 +49,43 @@ def test_the_risk_tagger_is_measured() -> None:
     figures = risk.measure("second_held_out")
     assert figures["tagger"]["all"]["sentences"] == 285
     assert figures["tagger"]["all"]["f1"] > figures["substrings"]["all"]["f1"]
+
+
+async def test_beliefs_are_measured() -> None:
+    """The sets of our own go through import, harmonize and recall, and each section counts what it was given."""
+    async with BeliefStore.open() as store:
+        found = await belief_facts.reworded(store, seeds=(1,), heads=6)
+        pairs = await belief_pairs.pairs(store, files=("text_pairs",))
+        planted = await belief_pairs.planted(store)
+    for figures in found.values():
+        assert 0 < figures["true_updates"] < figures["statements"]
+        assert figures["found"] <= figures["true_updates"]
+    confusion = pairs["text_pairs"]["true_to_predicted"]
+    assert sum(sum(row.values()) for row in confusion.values()) == pairs["text_pairs"]["pairs"] == 24
+    assert confusion["contradiction"]["contradiction"] > 0
+    assert planted["triples"]["contradicting_in_one_cluster"] == 1.0
+    assert planted["triples"]["settled_for_the_later"] > 0
+    assert planted["triples"]["look_alikes_touched"] == 0
+
+
+def test_public_sets_that_are_not_there_are_skipped_with_a_reason(tmp_path: Path) -> None:
+    """Without the folder of public sets nothing is measured on them, and the result says so."""
+    found = beliefs.measure(("factconsolidation", "locomo", "beam"), data=tmp_path)
+    assert set(found) == {"factconsolidation", "locomo", "beam"}
+    assert all("is not in the folder" in section["skipped"] for section in found.values())
+
+
+def test_what_gives_way_is_found_by_the_longest_shared_beginning() -> None:
+    """The benchmark's own truth: another value after a shared beginning, and neither another relation nor subject."""
+    statements = [
+        "Ilse Brandt is a fan of Lido.",
+        "Ilse Brandt is in debt to Otto.",
+        "The owner of Lido is Otto.",
+        "The owner of Astoria is Karl.",
+        "Ilse Brandt is a fan of Astoria.",
+        "The owner of Lido is Karl.",
+        "The owner of Lido is Karl.",
+        *(f"Guest {number} is a fan of Hall {number}." for number in range(10)),
+        *(f"Guest {number} is in debt to Bank {number}." for number in range(10)),
+    ]
+    assert belief_facts.given_way(statements) == {0, 2}
