@@ -181,6 +181,10 @@ class ModelRejected(PermanentError):
 class ModelOutputInvalid(PermanentError):
     """The model's answer cannot be used."""
 
+    def to_dict(self) -> dict[str, Any]:
+        """As the other errors, without the text of the answer, which belongs into no ledger and no report."""
+        return {name: value for name, value in super().to_dict().items() if name != "answer"}
+
 
 class BudgetExhausted(PermanentError):
     """The tenant's budget is spent."""

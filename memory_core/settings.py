@@ -68,6 +68,15 @@ class Settings(BaseSettings):
     model_api_base: str = Field(default="", description="Base URL of an OpenAI-compatible server.")
     model_api_key: str = Field(default="", repr=False, description="Key for the model provider.")
     model_timeout: float = Field(default=60.0, gt=0, le=3_600, description="Seconds one model call may take.")
+    model_requests_per_minute: int = Field(
+        default=0, ge=0, le=1_000_000, description="Calls to models a minute, all workers together; 0 for no limit."
+    )
+    model_tokens_per_minute: int = Field(
+        default=0,
+        ge=0,
+        le=1_000_000_000,
+        description="Tokens a minute that calls to models may read and write, all workers together; 0 for no limit.",
+    )
     on_model_failure: Literal["defer", "rules"] = Field(
         default="defer",
         description="What a run does where the configured model fails: leave the work for later, "

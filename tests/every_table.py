@@ -30,6 +30,7 @@ PRESCRIBED: dict[tuple[str, str], Any] = {
     ("decisions", "verdict"): "decided",
     ("memory_summaries", "cited"): '["a memory"]',
     ("memory_resonance_log", "status"): "harmonized",
+    ("model_attempts", "outcome"): "usable",
 }
 
 

@@ -41,9 +41,11 @@ def context_of(
     *,
     embedding: EmbeddingProvider | None = None,
     language: LanguageModel | None = None,
+    last_attempt: bool = True,
 ) -> RunContext:
     """A context with the test embedding and no model, unless given."""
-    return RunContext(run, settings, embedding or embedding_provider("hash:64"), language)
+    embedding = embedding or embedding_provider("hash:64")
+    return RunContext(run, settings, embedding, language, last_attempt=last_attempt)
 
 
 async def harmonize(
@@ -54,11 +56,14 @@ async def harmonize(
     process: Settings | None = None,
     embedding: EmbeddingProvider | None = None,
     language: LanguageModel | None = None,
+    last_attempt: bool = True,
     **parameters: Any,
 ) -> Harmonized:
     """Run every step of SHMR over a scope; `process` replaces the process's settings, the rest are parameters."""
     run = await begin_run(database, scope, "harmonize", at, parameters)
-    context = context_of(run, process or database.settings, embedding=embedding, language=language)
+    context = context_of(
+        run, process or database.settings, embedding=embedding, language=language, last_attempt=last_attempt
+    )
     for position in range(len(SHMR_STEPS)):
         await advance(database, context, SHMR_STEPS, position)
     status = await close_run(database, context, {})

@@ -82,6 +82,7 @@ REGISTRY: tuple[TableEntry, ...] = (
     TableEntry(tables.run_steps),
     TableEntry(tables.run_changes, exported=False, retention="expires"),
     TableEntry(tables.model_calls, exported=False, retention="expires"),
+    TableEntry(tables.model_attempts, exported=False, retention="expires"),
     TableEntry(tables.memories, journalled=True, checksummed=True, erased="memory", together=_MEMORY_TOGETHER),
     TableEntry(
         tables.memory_state,

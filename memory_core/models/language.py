@@ -118,7 +118,7 @@ class LanguageModel(Protocol):
             ModelUnreachable: connection refused or lost, or a 5xx answer.
             ModelRejected: bad key, unknown model, or a request the provider does not take.
             ModelOutputInvalid: an answer came that cannot be used; `data["reason"]` says `truncated`, `refused`,
-                `content_filter`, `empty` or `malformed`.
+                `content_filter`, `empty` or `malformed`, and `data["answer"]` holds the text where there was one.
         """
 
     async def check(self) -> None:

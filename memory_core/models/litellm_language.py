@@ -22,6 +22,7 @@ from memory_core.errors import (
 from memory_core.models.endpoints import Endpoint
 from memory_core.models.language import ModelAnswer, ModelRequest
 from memory_core.models.model_errors import load_litellm, model_error
+from memory_core.models.prices import price
 
 _CHECK_TIMEOUT = 5.0
 _OLLAMA = ("ollama", "ollama_chat")
@@ -88,7 +89,7 @@ class LiteLLMLanguageModel:
         except Exception as error:
             raise model_error(error, model=endpoint.model, timeout=self._timeout) from error
         duration_ms = round((time.perf_counter() - started) * 1000)
-        return _answer(litellm, endpoint, response, duration_ms)
+        return _answer(endpoint, response, duration_ms)
 
 
 def _arguments(litellm: Any, endpoint: Endpoint, request: ModelRequest) -> dict[str, Any]:
@@ -112,18 +113,20 @@ def _arguments(litellm: Any, endpoint: Endpoint, request: ModelRequest) -> dict[
     return arguments
 
 
-def _answer(litellm: Any, endpoint: Endpoint, response: Any, duration_ms: int) -> ModelAnswer:
+def _answer(endpoint: Endpoint, response: Any, duration_ms: int) -> ModelAnswer:
     choices = getattr(response, "choices", None)
     message = choices[0].message if choices else None
     text = getattr(message, "content", None) or ""
     finish_reason = str(choices[0].finish_reason or "stop") if choices else ""
     usage = getattr(response, "usage", None)
+    read = int(getattr(usage, "prompt_tokens", 0) or 0)
+    written = int(getattr(usage, "completion_tokens", 0) or 0)
     answer = ModelAnswer(
         text=text,
         model=endpoint.model,
-        prompt_tokens=int(getattr(usage, "prompt_tokens", 0) or 0),
-        completion_tokens=int(getattr(usage, "completion_tokens", 0) or 0),
-        cost=_cost(litellm, endpoint, usage),
+        prompt_tokens=read,
+        completion_tokens=written,
+        cost=price(endpoint.model, read, written),
         finish_reason=finish_reason,
         duration_ms=duration_ms,
     )
@@ -137,6 +140,7 @@ def _answer(litellm: Any, endpoint: Endpoint, response: Any, duration_ms: int) -
             completion_tokens=answer.completion_tokens,
             cost=answer.cost,
             duration_ms=answer.duration_ms,
+            answer=text or str(refused or ""),
         )
     return answer
 
@@ -157,20 +161,6 @@ def _unusable(finish_reason: str, refused: bool, text: str) -> str | None:
     if finish_reason == "length":
         return "truncated"
     return None if text.strip() else "empty"
-
-
-def _cost(litellm: Any, endpoint: Endpoint, usage: Any) -> float | None:
-    """US dollars by the price table that came with LiteLLM; None where it does not know the model."""
-    try:
-        prompt, completion = litellm.cost_per_token(
-            model=endpoint.model,
-            prompt_tokens=int(getattr(usage, "prompt_tokens", 0) or 0),
-            completion_tokens=int(getattr(usage, "completion_tokens", 0) or 0),
-        )
-    except Exception:
-        # LiteLLM raises a bare Exception for a model without a price; "unknown" is an answer here, not a failure.
-        return None
-    return float(prompt + completion)
 
 
 async def _check(endpoint: Endpoint) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
@@ -148,7 +148,7 @@ async def advance_chunk(
         scope, run_id = item.scope, UUID(item.run_id or "")
         try:
             run = await load_run(database, scope, run_id)
-            context = await context_for(database, run)
+            context = replace(await context_for(database, run), last_attempt=last_attempt)
             steps = steps_of_kind(run.kind)
             index = next(position for position, candidate in enumerate(steps) if candidate.name == step)
             try:
@@ -175,6 +175,20 @@ async def advance_chunk(
         )
 
     return await _for_each(database, [item for item in runs if has_step(item, step)], one)
+
+
+def asked_to_wait(results: Sequence[ScopeStep], most: float) -> float:
+    """Seconds to wait before a step is tried again, as the provider of a model asked for; 0 where none did.
+
+    Args:
+        most: seconds that nobody waits longer than, whatever was asked for.
+    """
+    asked = [
+        float(result.error["retry_after"])
+        for result in results
+        if result.status == "transient" and result.error is not None and result.error.get("retry_after")
+    ]
+    return min(most, max(asked, default=0.0))
 
 
 def has_step(run: ScopeRun, step: str) -> bool:

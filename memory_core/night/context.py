@@ -11,6 +11,7 @@ from memory_core.database.engine import Database
 from memory_core.errors import InvalidSettings
 from memory_core.models.embedding import EmbeddingProvider, embedding_provider
 from memory_core.models.language import LanguageModel, language_model
+from memory_core.models.pacing import paced
 from memory_core.runs.context import Run, RunContext
 from memory_core.scope import TenantScope
 from memory_core.settings import SETTINGS_FILE, Settings
@@ -47,12 +48,15 @@ def language_for(
         _model_in({"shmr": settings.table("shmr")}),
         settings.model,
     )
-    return language_model(
+    language = language_model(
         next((name for name in named if name), ""),
         api_base=settings.model_api_base or None,
         api_key=settings.model_api_key or None,
         timeout=settings.model_timeout,
     )
+    if language is None:
+        return None
+    return paced(language, settings.model_requests_per_minute, settings.model_tokens_per_minute)
 
 
 def language_named_by(settings: Settings) -> str:

@@ -56,6 +56,7 @@ class RunContext:
         embedding: the embedding provider.
         language: the language model; None where only rules decide.
         tenant_settings: the tenant's and the scope's own settings, one key a section.
+        last_attempt: whether a step that fails for a passing reason is not tried again; it then does what it can.
     """
 
     run: Run
@@ -63,6 +64,7 @@ class RunContext:
     embedding: EmbeddingProvider
     language: LanguageModel | None
     tenant_settings: Mapping[str, Any] = field(default_factory=dict)
+    last_attempt: bool = True
 
     @property
     def accepted(self) -> bool:

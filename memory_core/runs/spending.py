@@ -13,7 +13,7 @@ from memory_core.runs.context import RunContext
 _READ = """
 SELECT (SELECT budgets FROM tenants WHERE tenant_id = :tenant_id) AS budgets,
        count(*) AS calls, coalesce(sum(prompt_tokens + completion_tokens), 0) AS tokens, coalesce(sum(cost), 0) AS cost
-FROM model_calls
+FROM model_attempts
 WHERE tenant_id = :tenant_id AND scope_path = :scope_path AND run_id = CAST(:run_id AS uuid)
 """
 
@@ -36,7 +36,7 @@ def limits_of(context: RunContext, budgets: Mapping[str, Any]) -> BudgetSettings
 
 
 async def budget_left(connection: ScopedConnection, context: RunContext) -> Budget:
-    """The run's budget with what its earlier steps have spent on answers that were kept.
+    """The run's budget with what its earlier steps and attempts have spent, failed calls included.
 
     Raises:
         InvalidSettings: as `limits_of`.

@@ -9,20 +9,20 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memory_core.database.engine import Database
 from memory_core.database.scoped import ScopedConnection
-from memory_core.errors import InvalidInput, PermanentError, SlowwaveError, TransientError
+from memory_core.errors import DependencyMissing, SlowwaveError, TransientError
 from memory_core.models.budgets import Budget
-from memory_core.models.call_cache import CallCache
-from memory_core.models.language import LanguageModel
+from memory_core.models.paid_model import MODEL_ERRORS
 from memory_core.runs.context import RunContext, Step
 from memory_core.runs.outcome import SAMPLE_SIZE, StepOutcome
-from memory_core.runs.spending import limits_of
+from memory_core.runs.spending import budget_left
 from memory_core.shmr.belief_vectors import pack
-from memory_core.shmr.conversation import Conversation, Decided
+from memory_core.shmr.by_model import Asked, ask_model
+from memory_core.shmr.decided import Decided
 from memory_core.shmr.decisions import ClusterDecision
 from memory_core.shmr.queue import keep_decisions, put_back
 from memory_core.shmr.rules import RULES_VERSION, harmonize_by_rules
@@ -33,9 +33,6 @@ NAME = "harmonize"
 
 DEFERRED = ("parse_error", "model_unavailable", "budget_exhausted", "failed")
 """Outcomes that decide nothing: the members wait for another night."""
-
-FAILURES_IN_A_ROW = 3
-"""Calls that may fail one after another before the rest is not tried any more."""
 
 _STORE = """
 UPDATE memory_resonance_clusters c
@@ -49,40 +46,52 @@ WHERE c.tenant_id = :tenant_id AND c.scope_path = :scope_path AND c.run_id = :ru
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is to be decided, and what may be spent on it."""
+    """What is to be decided, and what may be spent on it; None where no model is asked."""
 
     clusters: list[StoredCluster]
-    budgets: dict[str, Any]
+    budget: Budget | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of each cluster, in their order; `spending` is what a model was expected to cost, and did."""
+
+    decided: list[Decided]
+    spending: dict[str, Any] = field(default_factory=dict)
 
 
 async def read(connection: ScopedConnection, context: RunContext) -> Question:
-    """The run's pending clusters with their members, and the tenant's budget."""
+    """The run's pending clusters with their members, and what the run may still spend."""
     clusters = await clusters_of_run(connection, context.embedding.model, ["pending"])
-    budgets = await connection.scalar("SELECT budgets FROM tenants WHERE tenant_id = :tenant_id")
-    return Question(clusters, budgets or {})
+    budget = None if context.language is None else await budget_left(connection, context)
+    return Question(clusters, budget)
 
 
-async def call(question: Question, context: RunContext, database: Database) -> list[Decided]:
+async def call(question: Question, context: RunContext, database: Database) -> Answer:
     """Decide every cluster.
 
     Raises:
-        TransientError: the model was there, and every call failed for a passing reason; nothing was decided.
+        TransientError: the model failed for a passing reason, and the step is tried again: what it answered is kept
+            and not bought again, and the longest wait that its provider asked for is in `retry_after`.
     """
-    settings = shmr_settings(context)
     if not question.clusters:
-        return []
-    if context.language is None:
-        return await asyncio.to_thread(_by_rules, question.clusters, settings)
+        return Answer([])
+    if context.language is None or question.budget is None:
+        return Answer(await asyncio.to_thread(_by_rules, question.clusters, shmr_settings(context)))
     try:
         if context.settings.model_cache != "replay":
             await context.language.check()
-    except (TransientError, PermanentError) as error:
-        return _without_model(question.clusters, context, settings, error)
-    return await _with_model(question, context, database, context.language, settings)
+    except (*MODEL_ERRORS, DependencyMissing) as error:
+        if isinstance(error, TransientError) and not (context.last_attempt or context.run.dry_run):
+            raise
+        return Answer(_without_model(question.clusters, context, error))
+    asked = await ask_model(question.clusters, question.budget, context, database, context.language)
+    return Answer(_in_order(question.clusters, asked, context), asked.spending)
 
 
-async def harmonize(connection: ScopedConnection, context: RunContext, answer: list[Decided]) -> StepOutcome:
+async def harmonize(connection: ScopedConnection, context: RunContext, found: Answer) -> StepOutcome:
     """Store what was decided; what was not waits again, and what has nothing to say is not asked again."""
+    answer = found.decided
     await connection.execute(_STORE, decided=json.dumps([_document(each) for each in answer]))
     await put_back(connection, [each.cluster_id for each in answer if each.status in DEFERRED])
     for status in ("nothing_to_say", "rejected"):
@@ -103,7 +112,7 @@ async def harmonize(connection: ScopedConnection, context: RunContext, answer: l
             "attempts": sum(each.iteration for each in answer if each.by != "rules"),
             "items_rejected": sum(len(each.rejected) for each in answer),
         },
-        details={"decided_by": dict(Counter(each.by for each in answer)), **_stood_in(answer)},
+        details={"decided_by": dict(Counter(each.by for each in answer)), **_stood_in(answer), **found.spending},
         reason="" if proposed else "; ".join(reasons[:3]) or "there is no cluster to decide",
     )
 
@@ -118,49 +127,33 @@ def _stood_in(answer: list[Decided]) -> dict[str, Any]:
     }
 
 
-async def _with_model(
-    question: Question, context: RunContext, database: Database, language: LanguageModel, settings: ShmrSettings
-) -> list[Decided]:
-    run = context.run
-    budget = Budget(limits_of(context, question.budgets))
-    cache = CallCache(database, run.scope, run.id, context.settings.model_cache)
-    conversation = Conversation(language, context.embedding, cache, budget, settings, run.scope)
+def _in_order(clusters: list[StoredCluster], asked: Asked, context: RunContext) -> list[Decided]:
     results: list[Decided] = []
-    failures = 0
-    last: SlowwaveError | None = None
-    for position, cluster in enumerate(question.clusters):
-        try:
-            results.append(await conversation.about(cluster))
-            failures = 0
-        except InvalidInput as error:
-            # Nothing is wrong with the model: this cluster cannot be put into a prompt as the settings are.
-            results.append(Decided(cluster.cluster_id, "failed", language.name, "", reason=str(error)))
-        except SlowwaveError as error:
-            last = error
-            failures += 1
-            results += _without_model([cluster], context, settings, error)
-        if failures >= FAILURES_IN_A_ROW and last is not None:
-            results += _without_model(question.clusters[position + 1 :], context, settings, last)
-            break
-    nothing_done = all(each.status == "model_unavailable" for each in results)
-    if nothing_done and isinstance(last, TransientError) and not run.dry_run:
-        raise last
+    for position, cluster in enumerate(clusters):
+        if position in asked.decided:
+            results.append(asked.decided[position])
+        elif error := asked.failed.get(position) or asked.error:
+            results += _without_model([cluster], context, error)
+        else:
+            results.append(Decided(cluster.cluster_id, "budget_exhausted", _model(context), "", reason=asked.fruitless))
     return results
 
 
-def _without_model(
-    clusters: list[StoredCluster], context: RunContext, settings: ShmrSettings, error: SlowwaveError
-) -> list[Decided]:
+def _without_model(clusters: list[StoredCluster], context: RunContext, error: SlowwaveError) -> list[Decided]:
     """What becomes of clusters that the configured model could not be asked about."""
-    name = context.language.name if context.language is not None else "rules"
+    name = _model(context)
     if context.settings.on_model_failure == "rules":
-        decided = _by_rules(clusters, settings)
+        decided = _by_rules(clusters, shmr_settings(context))
         for each in decided:
             reason = f"{name} failed, so rules decided: {type(error).__name__}"
             each.rejected.append({"reason": reason, "instead_of": name, "error": str(error)})
         return decided
     reason = f"{name} failed: {error}"
     return [Decided(each.cluster_id, "model_unavailable", name, "", reason=reason) for each in clusters]
+
+
+def _model(context: RunContext) -> str:
+    return context.language.name if context.language is not None else "rules"
 
 
 def _by_rules(clusters: list[StoredCluster], settings: ShmrSettings) -> list[Decided]:

@@ -7,13 +7,13 @@ handles of this cluster (`proposals.py` checks that).
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from memory_core.errors import InvalidInput, InvalidTime
+from memory_core.models.tokens import estimate_tokens
 from memory_core.shmr.prompt_items import PromptItem, item_line, json_line
 from memory_core.shmr.proposals import HANDLE_PATTERN, MAX_BELIEFS
 
@@ -89,19 +89,10 @@ answer when nothing needs to be said. Each belief has these fields:
 - "contradicts": the handles of the memories that speak against it; [] where none do.
 - "rationale": one sentence."""
 
-_TOKEN_CHARACTERS = 3
 _TEXT_LIMITS = (1000, 400, 150, 60)
 _MAX_CRITIQUE_LINES = 10
 _MAX_CRITIQUE_CHARACTERS = 240
 _NONCE = re.compile(r"[A-Za-z0-9_-]{8,64}")
-
-
-def estimate_tokens(text: str) -> int:
-    """A conservative count of tokens: UTF-8 bytes by three, rounded up.
-
-    English has about four characters a token; a script outside Latin about three bytes. The estimate errs high.
-    """
-    return math.ceil(len(text.encode("utf-8", "surrogatepass")) / _TOKEN_CHARACTERS)
 
 
 def build_prompt(

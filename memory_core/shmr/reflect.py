@@ -27,6 +27,7 @@ from memory_core.models.budgets import Budget
 from memory_core.models.call_cache import CallCache
 from memory_core.models.embedding import EmbeddingProvider, prepared_text
 from memory_core.models.language import LanguageModel, ModelRequest
+from memory_core.models.paid_model import PaidModel
 from memory_core.shmr.facts import Fact
 from memory_core.shmr.reflect_gaps import gaps_of
 from memory_core.shmr.reflect_prompt import PROMPT_VERSION, RESPONSE_SCHEMA, Claim, read_claims, reflection_prompt
@@ -195,12 +196,12 @@ def _nothing(why: str, notes: Sequence[str], left_out: Mapping[str, int] | None)
 
 
 async def _ask(question: str, facts: Sequence[Fact], settings: ReflectSettings, asker: Asker) -> _Reply:
-    language, cache, budget = asker.language, asker.cache, asker.budget
+    model = PaidModel(asker.language, asker.cache, asker.budget)
     # Nearest first: over budget, facts are left out from the end.
     prompt = reflection_prompt(question, sorted(facts, key=nearness), token_budget=settings.token_budget)
     request = ModelRequest(
         purpose=NAME,
-        model=language.name,
+        model=model.name,
         system=prompt.system,
         prompt=prompt.prompt,
         response_schema=RESPONSE_SCHEMA,
@@ -209,33 +210,29 @@ async def _ask(question: str, facts: Sequence[Fact], settings: ReflectSettings, 
         schema_version=PROMPT_VERSION,
     )
     try:
-        answer = await cache.find(request)
-        kept = answer is not None
-        if answer is None:
-            budget.reserve(prompt.estimated_tokens + settings.max_output_tokens)
-            answer = await language.complete(request)
-            budget.spend(answer)
+        paid = await model.ask(request)
     except BudgetExhausted as error:
         return _Reply("budget_exhausted", reason=str(error))
     except ModelOutputInvalid as error:
-        return _Reply("refused", reason=f"{language.name} gave no answer: {error.data.get('reason', 'unusable')}")
+        return _Reply("refused", reason=f"{model.name} gave no answer: {error.data.get('reason', 'unusable')}")
     except (TransientError, ModelRejected) as error:
-        return _Reply("model_unavailable", reason=f"{language.name} failed: {error}")
+        return _Reply("model_unavailable", reason=f"{model.name} failed: {error}")
+    answer = paid.answer
     call = {
         "key": request.cache_key(),
         "model": answer.model,
         "prompt_tokens": answer.prompt_tokens,
         "completion_tokens": answer.completion_tokens,
         "cost": answer.cost,
-        "kept": kept,
+        "kept": paid.kept,
     }
     claims = read_claims(answer.text, prompt, question)
     if not isinstance(claims, str):
         claims = await _near_what_they_cite(claims, prompt.shown, asker.embedding, settings.support_threshold)
     if isinstance(claims, str):
+        await model.turn_down(paid)
         return _Reply("refused", reason=f"the answer of {answer.model} was refused: {claims}", call=call)
-    if not kept:
-        await cache.store(request, answer)
+    await model.keep(paid)
     return _Reply("answered", tuple(claims), "" if claims else f"{answer.model} finds no answer in the facts", call)
 
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory_core.errors import InvalidInput
+from memory_core.models.tokens import estimate_tokens
 from memory_core.shmr.answers import UNREADABLE_REASONS, parse_answer
 from memory_core.shmr.facts import Fact
-from memory_core.shmr.prompt import estimate_tokens
 from memory_core.shmr.prompt_items import json_line
 
 PROMPT_VERSION = 1

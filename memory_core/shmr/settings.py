@@ -41,6 +41,13 @@ class ShmrSettings(BaseModel):
     dampen_floor: float = Field(0.1, ge=0.0, le=1.0, description="A dampen lowers no confidence below this.")
     token_budget: int = Field(6_000, ge=500, le=1_000_000, description="Most tokens of one prompt.")
     max_output_tokens: int = Field(1_500, ge=64, le=100_000, description="Most tokens of one answer.")
+    clusters_at_once: int = Field(4, ge=1, le=64, description="Clusters that a model is asked about at the same time.")
+    fruitless_in_a_row: int = Field(
+        10,
+        ge=1,
+        le=100_000,
+        description="Clusters that may be paid for one after another without a usable answer before the rest waits.",
+    )
     duplicate_threshold: float = Field(
         0.95,
         ge=0.5,

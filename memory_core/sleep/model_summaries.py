@@ -16,6 +16,7 @@ from memory_core.database.engine import Database
 from memory_core.database.scoped import ScopedConnection
 from memory_core.models.budgets import Budget
 from memory_core.models.call_cache import CallCache
+from memory_core.models.paid_model import PaidModel
 from memory_core.runs.context import RunContext, Step
 from memory_core.runs.decisions import not_undone
 from memory_core.runs.outcome import SAMPLE_SIZE, StepOutcome
@@ -145,12 +146,11 @@ async def read(connection: ScopedConnection, context: RunContext) -> _Question:
 
 async def call(question: _Question, context: RunContext, database: Database) -> _Answered:
     """Ask about each group; no transaction is open. A model that keeps failing is not asked further."""
-    language, mode = context.language, context.settings.model_cache
-    if language is None or not question.groups:
+    if context.language is None or not question.groups:
         return _Answered(question, Answers())
-    cache = CallCache(database, context.run.scope, context.run.id, mode)
-    answers = await ask_about_groups(question.groups, language, cache, question.budget, replay_only=mode == "replay")
-    return _Answered(question, answers)
+    cache = CallCache(database, context.run.scope, context.run.id, context.settings.model_cache)
+    model = PaidModel(context.language, cache, question.budget)
+    return _Answered(question, await ask_about_groups(question.groups, model))
 
 
 async def model_summaries(connection: ScopedConnection, context: RunContext, answered: _Answered) -> StepOutcome:

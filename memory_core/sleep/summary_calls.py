@@ -10,17 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from memory_core.errors import (
-    BudgetExhausted,
-    ModelOutputInvalid,
-    ModelRateLimited,
-    ModelRejected,
-    ModelTimeout,
-    ModelUnreachable,
-)
-from memory_core.models.budgets import Budget
-from memory_core.models.call_cache import CallCache
-from memory_core.models.language import LanguageModel, ModelRequest
+from memory_core.errors import BudgetExhausted, ModelOutputInvalid
+from memory_core.models.language import ModelRequest
+from memory_core.models.paid_model import MODEL_ERRORS, PaidModel
 from memory_core.sleep.summary_prompt import (
     PROMPT_VERSION,
     RESPONSE_SCHEMA,
@@ -75,22 +67,19 @@ class Answers:
     tokens: int = 0
 
 
-async def ask_about_groups(
-    groups: Sequence[Group], language: LanguageModel, cache: CallCache, budget: Budget, *, replay_only: bool
-) -> Answers:
+async def ask_about_groups(groups: Sequence[Group], model: PaidModel) -> Answers:
     """Ask about each group until the budget is spent or the model keeps failing.
 
-    Args:
-        budget: what the run may still spend; counts on.
-        replay_only: kept answers alone are used, so one that is missing says nothing of the next.
+    Where kept answers alone are used, one that is missing says nothing of the next.
     """
     answers = Answers()
+    budget = model.budget
     calls, tokens = budget.calls, budget.tokens
     failures = 0
     for group in groups:
         answers.asked += 1
         try:
-            await _ask(group, language, cache, budget, answers)
+            await _ask(group, model, answers)
             failures = 0
         except BudgetExhausted:
             answers.failed[BUDGET_SPENT] += 1
@@ -99,20 +88,20 @@ async def ask_about_groups(
             answers.turned_down.append(group.memory_id)
             answers.failed[f"the answer was {error.data.get('reason', 'unusable')}"] += 1
             failures = 0
-        except (ModelTimeout, ModelRateLimited, ModelUnreachable, ModelRejected) as error:
-            answers.failed[f"{language.name} failed: {type(error).__name__}"] += 1
+        except MODEL_ERRORS as error:
+            answers.failed[f"{model.name} failed: {type(error).__name__}"] += 1
             failures += 1
-            if failures == FAILURES_IN_A_ROW and not replay_only:
+            if failures == FAILURES_IN_A_ROW and not model.cache.replay_only:
                 break
     answers.calls, answers.tokens = budget.calls - calls, budget.tokens - tokens
     return answers
 
 
-async def _ask(group: Group, language: LanguageModel, cache: CallCache, budget: Budget, answers: Answers) -> None:
+async def _ask(group: Group, model: PaidModel, answers: Answers) -> None:
     system, prompt = summary_prompt(group.name, group.texts, member_count=group.member_count)
     request = ModelRequest(
         purpose="summarise",
-        model=language.name,
+        model=model.name,
         system=system,
         prompt=prompt,
         response_schema=RESPONSE_SCHEMA,
@@ -120,26 +109,21 @@ async def _ask(group: Group, language: LanguageModel, cache: CallCache, budget: 
         max_output_tokens=OUTPUT_TOKENS,
         schema_version=PROMPT_VERSION,
     )
-    answer = await cache.find(request)
-    kept = answer is not None
-    if answer is None:
-        budget.reserve(len((system + prompt).encode("utf-8", "surrogatepass")) // 3 + OUTPUT_TOKENS)
-        answer = await language.complete(request)
-        budget.spend(answer)
-    found = read_summary(answer.text, len(group.texts))
+    paid = await model.ask(request)
+    found = read_summary(paid.answer.text, len(group.texts))
     if not isinstance(found, SummaryText):
+        await model.turn_down(paid)
         answers.turned_down.append(group.memory_id)
         answers.failed[found] += 1
         return
-    if not kept:
-        await cache.store(request, answer)
+    await model.keep(paid)
     answers.sentences_left_out += found.left_out
     answers.summaries.append(
         {
             "memory_id": group.memory_id,
             "content": found.content,
             "cited": [group.member_ids[position] for position in found.cited],
-            "model": answer.model,
+            "model": paid.answer.model,
             "call_key": request.cache_key(),
         }
     )

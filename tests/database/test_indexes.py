@@ -60,6 +60,8 @@ INSERT INTO runs (tenant_id, id, scope_path, kind, as_of, status, ordinal, param
   SELECT tenant_id, id, scope_path, 'sleep', at, CASE WHEN n = 1 THEN 'running' ELSE 'applied' END, 0, '' FROM made;
 INSERT INTO run_changes (tenant_id, scope_path, run_id, step, table_name, operation, row_key, before)
   SELECT tenant_id, scope_path, id, 's', 'memories', 'update', jsonb_build_object('id', id), '{}' FROM made;
+INSERT INTO model_attempts (tenant_id, scope_path, cache_key, purpose, model, outcome, run_id)
+  SELECT tenant_id, scope_path, 'k' || n, 'harmonize', 'm', 'usable', id FROM made;
 INSERT INTO harmonic_beliefs (tenant_id, belief_id, scope_path, subject, predicate, object, content, status, valid_from,
                               cluster_id, model, rules_version, recorded_at, confidence)
   SELECT tenant_id, id, scope_path, 's' || n, 'p' || n, 'o', 'c', 'held', at, 'c', 'rules', '1', at, n / 1000.0
@@ -114,6 +116,7 @@ QUERIES = {
     "ix_run_changes_table": (
         f"SELECT row_key FROM run_changes WHERE {OWN} AND table_name = 'memories' AND sequence > 19900"
     ),
+    "ix_model_attempts_run": f"SELECT sum(prompt_tokens) FROM model_attempts WHERE {OWN} AND run_id = :id",
     "ix_harmonic_beliefs_subject": f"SELECT belief_id FROM harmonic_beliefs WHERE {OWN} AND subject = 's9'",
     "ix_harmonic_beliefs_predicate": f"SELECT belief_id FROM harmonic_beliefs WHERE {OWN} AND predicate = 'p9'",
     "ix_harmonic_beliefs_confidence": (

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_core.errors import InvalidInput, InvalidTime
-from memory_core.shmr.prompt import SYSTEM_PROMPT, build_prompt, estimate_tokens
+from memory_core.models.tokens import estimate_tokens
+from memory_core.shmr.prompt import SYSTEM_PROMPT, build_prompt
 from memory_core.shmr.prompt_items import PromptItem
 from memory_core.shmr.proposals import RESPONSE_SCHEMA, ProposedBelief
 

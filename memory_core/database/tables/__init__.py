@@ -19,7 +19,7 @@ from memory_core.database.tables.memories import (
 )
 from memory_core.database.tables.metadata import metadata
 from memory_core.database.tables.people import corrections, skills, soul_profiles, soul_schemas, tools, triggers
-from memory_core.database.tables.runs import model_calls, run_changes, run_steps, runs
+from memory_core.database.tables.runs import model_attempts, model_calls, run_changes, run_steps, runs
 from memory_core.database.tables.summaries import memory_summaries
 from memory_core.database.tables.tenants import scopes, tenants
 
@@ -39,6 +39,7 @@ __all__ = [
     "memory_state",
     "memory_summaries",
     "metadata",
+    "model_attempts",
     "model_calls",
     "pending_connections",
     "run_changes",

@@ -166,6 +166,27 @@ CREATE TABLE slowwave.memory_resonance_log (
 
 CREATE INDEX ix_memory_resonance_log_time ON slowwave.memory_resonance_log (tenant_id, scope_path, created_at);
 
+CREATE TABLE slowwave.model_attempts (
+	tenant_id TEXT NOT NULL, 
+	sequence BIGINT GENERATED ALWAYS AS IDENTITY, 
+	scope_path TEXT NOT NULL, 
+	cache_key TEXT NOT NULL, 
+	purpose TEXT NOT NULL, 
+	model TEXT NOT NULL, 
+	outcome TEXT NOT NULL, 
+	answer TEXT, 
+	prompt_tokens INTEGER DEFAULT '0' NOT NULL, 
+	completion_tokens INTEGER DEFAULT '0' NOT NULL, 
+	cost NUMERIC(12, 6), 
+	duration_ms INTEGER DEFAULT '0' NOT NULL, 
+	run_id UUID, 
+	called_at TIMESTAMP WITH TIME ZONE DEFAULT clock_timestamp() NOT NULL, 
+	CONSTRAINT pk_model_attempts PRIMARY KEY (tenant_id, cache_key, sequence), 
+	CONSTRAINT ck_model_attempts_outcome_known CHECK (outcome IN ('usable', 'unreadable', 'truncated', 'refused', 'content_filter', 'empty', 'malformed', 'timeout', 'rate_limited', 'unreachable', 'rejected'))
+);
+
+CREATE INDEX ix_model_attempts_run ON slowwave.model_attempts (tenant_id, scope_path, run_id);
+
 CREATE TABLE slowwave.model_calls (
 	tenant_id TEXT NOT NULL, 
 	cache_key TEXT NOT NULL, 
@@ -600,6 +621,14 @@ CREATE POLICY app_inserts ON slowwave.model_calls FOR INSERT TO slowwave_app WIT
 CREATE POLICY app_updates ON slowwave.model_calls FOR UPDATE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true)) WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
 CREATE POLICY app_deletes ON slowwave.model_calls FOR DELETE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
 GRANT SELECT, INSERT, UPDATE, DELETE ON slowwave.model_calls TO slowwave_app;
+
+ALTER TABLE slowwave.model_attempts ENABLE ROW LEVEL SECURITY;
+ALTER TABLE slowwave.model_attempts FORCE ROW LEVEL SECURITY;
+CREATE POLICY app_reads ON slowwave.model_attempts FOR SELECT TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = ANY (string_to_array(current_setting('slowwave.visible_paths', true), chr(30))));
+CREATE POLICY app_inserts ON slowwave.model_attempts FOR INSERT TO slowwave_app WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_updates ON slowwave.model_attempts FOR UPDATE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true)) WITH CHECK (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+CREATE POLICY app_deletes ON slowwave.model_attempts FOR DELETE TO slowwave_app USING (tenant_id = current_setting('slowwave.tenant_id', true) AND scope_path = current_setting('slowwave.scope_path', true));
+GRANT SELECT, INSERT, UPDATE, DELETE ON slowwave.model_attempts TO slowwave_app;
 
 ALTER TABLE slowwave.memories ENABLE ROW LEVEL SECURITY;
 ALTER TABLE slowwave.memories FORCE ROW LEVEL SECURITY;

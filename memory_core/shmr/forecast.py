@@ -1,0 +1,59 @@
+"""What a run's questions to a model may come to, told before the first of them is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from memory_core.errors import InvalidInput
+from memory_core.models.call_cache import CallCache
+from memory_core.models.language import ModelRequest
+from memory_core.models.tokens import estimate_call
+from memory_core.shmr.questions import first_request
+from memory_core.shmr.settings import ShmrSettings
+from memory_core.shmr.stored import StoredCluster
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """One attempt at each cluster, with the longest answer it may have; further attempts cost as much again.
+
+    Attributes:
+        calls: clusters without a kept answer.
+        tokens: read and written together.
+        cost: US dollars by the price table; None where it knows no price.
+        kept: clusters whose first answer is kept, and costs nothing.
+    """
+
+    calls: int = 0
+    tokens: int = 0
+    cost: float | None = 0.0
+    kept: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a JSON-able document."""
+        return asdict(self)
+
+
+async def forecast(clusters: Sequence[StoredCluster], model: str, cache: CallCache, settings: ShmrSettings) -> Forecast:
+    """What asking about these clusters may come to; nobody is asked."""
+    requests: list[ModelRequest] = []
+    for cluster in clusters:
+        try:
+            requests.append(first_request(model, cluster, settings))
+        except InvalidInput:
+            # It cannot be asked about, which its own result will say.
+            continue
+    kept = await cache.kept(requests)
+    new = [request for request in requests if request.cache_key() not in kept]
+    if cache.replay_only or not new:
+        return Forecast(kept=len(requests) - len(new))
+    estimates = [await estimate_call(request, priced=True) for request in new]
+    costs = [each.cost for each in estimates if each.cost is not None]
+    return Forecast(
+        calls=len(new),
+        tokens=sum(each.tokens for each in estimates),
+        cost=round(sum(costs), 6) if len(costs) == len(new) else None,
+        kept=len(requests) - len(new),
+    )
