@@ -122,6 +122,9 @@ class Database:
                     "timezone": "UTC",
                     # The journal keeps numbers as text, to the last bit.
                     "extra_float_digits": "1",
+                    # A plan that is kept knows no values: it takes an array of any length for one of ten ids, and
+                    # then reads a whole scope for each of five hundred.
+                    "plan_cache_mode": "force_custom_plan",
                     "statement_timeout": f"{self.settings.statement_timeout}s",
                     "lock_timeout": f"{self.settings.lock_timeout}s",
                 }.items()

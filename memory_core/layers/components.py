@@ -12,7 +12,10 @@ BLOCK_ROWS = 1024
 Vectors = NDArray[np.float32]
 Flags = NDArray[np.bool_]
 PairFilter = Callable[[NDArray[np.intp], NDArray[np.intp]], Flags]
-"""Says for rows r and columns c which pairs (r, c) may be linked at all: shape (len(r), len(c))."""
+"""Says of pairs of rows, given as two arrays that are broadcast against each other, which may be linked at all."""
+
+SPARSE = 16
+"""A block with at most one link in so many pairs is followed by its list of links, a denser one as a table."""
 
 
 class Components:
@@ -23,31 +26,33 @@ class Components:
 
     def join(self, pairs: Iterable[tuple[int, int]]) -> None:
         """Put the two rows of each pair into one set."""
-        parents: dict[int, int] = {}
+        flat = np.fromiter((row for pair in pairs for row in pair), dtype=np.intp).reshape(-1, 2)
+        self.join_rows(flat[:, 0], flat[:, 1])
 
-        def root(label: int) -> int:
-            top = label
-            while parents.get(top, top) != top:
-                top = parents[top]
-            while label != top:
-                parents[label], label = top, parents.get(label, label)
-            return top
-
-        for left, right in pairs:
-            first, second = root(int(self.labels[left])), root(int(self.labels[right]))
-            parents[max(first, second)] = min(first, second)
-        if parents:
-            renamed = np.arange(len(self.labels), dtype=np.intp)
-            for label in parents:
-                renamed[label] = root(label)
-            self.labels = renamed[self.labels]
+    def join_rows(self, left: NDArray[np.intp], right: NDArray[np.intp]) -> None:
+        """Put `left[k]` and `right[k]` into one set, for every k; two arrays of one length."""
+        first, second = self.labels[left], self.labels[right]
+        while True:
+            apart = first != second
+            if not apart.any():
+                return
+            first, second = first[apart], second[apart]
+            # Each set hangs below the smallest that it is to be joined with, and then the chains are cut short.
+            parents = np.arange(len(self.labels), dtype=np.intp)
+            np.minimum.at(parents, np.maximum(first, second), np.minimum(first, second))
+            while True:
+                shorter = parents[parents]
+                if np.array_equal(shorter, parents):
+                    break
+                parents = shorter
+            self.labels = parents[self.labels]
+            first, second = parents[first], parents[second]
 
     def groups(self) -> list[list[int]]:
         """The sets, each ascending, in the order of their smallest row."""
-        members: dict[int, list[int]] = {}
-        for row, label in enumerate(self.labels.tolist()):
-            members.setdefault(label, []).append(row)
-        return [members[label] for label in sorted(members)]
+        order = np.argsort(self.labels, kind="stable")
+        starts = np.flatnonzero(np.diff(self.labels[order])) + 1
+        return [part.tolist() for part in np.split(order, starts) if len(part)]
 
 
 def join_similar(
@@ -72,26 +77,59 @@ def join_similar(
         allowed: which pairs may be linked; all where None.
     """
     blocks = [rows[start : start + BLOCK_ROWS] for start in range(0, len(rows), BLOCK_ROWS)]
+    cosines = np.empty((min(len(rows), BLOCK_ROWS),) * 2, dtype=vectors.dtype)
+    flags = np.empty(cosines.shape, dtype=np.bool_)
     for index, left in enumerate(blocks):
+        first = vectors[left]
         for right in blocks[index:]:
             labels = components.labels
             if labels[left].min() == labels[left].max() == labels[right].min() == labels[right].max():
                 continue
-            linked = vectors[left] @ vectors[right].T >= threshold
-            if linked.any():
-                if allowed is not None:
-                    linked &= allowed(left, right)
-                _follow(components, linked, left, right)
+            found, linked = cosines[: len(left), : len(right)], flags[: len(left), : len(right)]
+            np.matmul(first, vectors[right].T, out=found)
+            np.greater_equal(found, threshold, out=linked)
+            count = np.count_nonzero(linked)
+            if count * SPARSE <= linked.size:
+                if count:
+                    _follow_list(components, linked, left, right, allowed)
+            else:
+                _follow_table(components, linked, left, right, allowed)
 
 
-def _follow(components: Components, linked: Flags, left: NDArray[np.intp], right: NDArray[np.intp]) -> None:
+def _follow_list(
+    components: Components,
+    linked: Flags,
+    left: NDArray[np.intp],
+    right: NDArray[np.intp],
+    allowed: PairFilter | None,
+) -> None:
+    i, j = np.divmod(np.flatnonzero(linked), linked.shape[1])
+    rows, columns = left[i], right[j]
+    apart = components.labels[rows] != components.labels[columns]
+    rows, columns = rows[apart], columns[apart]
+    if allowed is not None and len(rows):
+        kept = allowed(rows, columns)
+        rows, columns = rows[kept], columns[kept]
+    components.join_rows(rows, columns)
+
+
+def _follow_table(
+    components: Components,
+    linked: Flags,
+    left: NDArray[np.intp],
+    right: NDArray[np.intp],
+    allowed: PairFilter | None,
+) -> None:
+    linked &= components.labels[left][:, None] != components.labels[right][None, :]
+    if allowed is not None and linked.any():
+        linked &= allowed(left[:, None], right[None, :])
     while True:
-        linked &= components.labels[left][:, None] != components.labels[right][None, :]
         has_right, has_left = linked.any(axis=1), linked.any(axis=0)
         if not has_right.any():
             return
         first_right, first_left = linked.argmax(axis=1), linked.argmax(axis=0)
-        components.join(
-            [(int(left[i]), int(right[first_right[i]])) for i in np.flatnonzero(has_right)]
-            + [(int(left[first_left[j]]), int(right[j])) for j in np.flatnonzero(has_left)]
+        components.join_rows(
+            np.concatenate([left[has_right], left[first_left[has_left]]]),
+            np.concatenate([right[first_right[has_right]], right[has_left]]),
         )
+        linked &= components.labels[left][:, None] != components.labels[right][None, :]

@@ -13,12 +13,13 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from memory_core.beliefs.vectors import vector_text
 from memory_core.database.engine import Database
 from memory_core.database.scoped import ScopedConnection
 from memory_core.errors import SlowwaveError
 from memory_core.runs.context import RunContext, Step
 from memory_core.runs.outcome import SAMPLE_SIZE, StepOutcome
-from memory_core.shmr.stored import CURRENT, vector_text
+from memory_core.shmr.stored import CURRENT
 
 NAME = "embed"
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from memory_core.beliefs.evidence import evidence_of
+from memory_core.beliefs.vectors import vector_text
 from memory_core.database.scoped import ScopedConnection
 from memory_core.errors import EmbeddingMismatch, InvalidInput
-from memory_core.shmr.stored import vector_text
 
 MOST = 1000
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -44,23 +45,26 @@ _COLUMNS = f"""
 SELECT m.id, m.version, m.content_hash, m.layer,
        CASE m.layer WHEN 'episodic' THEN left(m.content, {LONGEST_EPISODE}) ELSE m.content END AS content,
        m.subject, m.predicate, m.object, m.observed_at, m.source, m.corrects, m.scope_path <> :scope_path AS read_only,
-       coalesce(s.confidence, 0.7) AS confidence,
-       m.pinned AS confirmed,
-       (SELECT max(a.at) FROM memory_accesses a WHERE a.tenant_id = :tenant_id AND a.memory_id = m.id
-        AND a.kind = 'confirm' AND a.at <= :as_of) AS confirmed_at,
-       vector_send(e.embedding) AS content_vector, vector_send(t.embedding) AS slot_vector
+       coalesce(s.confidence, 0.7) AS confidence, m.pinned AS confirmed
 FROM memories m
 LEFT JOIN memory_state s ON s.tenant_id = :tenant_id AND s.memory_id = m.id
-LEFT JOIN memory_embeddings e ON e.tenant_id = :tenant_id AND e.memory_id = m.id AND e.model = :model
-  AND e.aspect = 'content'
-LEFT JOIN memory_embeddings t ON t.tenant_id = :tenant_id AND t.memory_id = m.id AND t.model = :model
-  AND t.aspect = 'slot'
 WHERE m.tenant_id = :tenant_id AND m.scope_path = ANY(:visible_paths)
 """
 
-# An ancestor's memory may wait for its own scope's night to get a vector; its slot can be compared already.
-_CANDIDATES = f"{_COLUMNS} AND (e.memory_id IS NOT NULL OR m.scope_path <> :scope_path) AND {ELIGIBLE} ORDER BY m.id"
+_CANDIDATES = f"{_COLUMNS} AND {ELIGIBLE} ORDER BY m.id"
 _MEMBERS = f"{_COLUMNS} AND m.id = ANY(CAST(:ids AS uuid[])) ORDER BY m.id"
+
+# Statements of their own: joined, they would be looked up once for every memory.
+_CONFIRMED = """
+SELECT a.memory_id, max(a.at) AS at FROM memory_accesses a
+WHERE a.tenant_id = :tenant_id AND a.memory_id = ANY(CAST(:ids AS uuid[])) AND a.kind = 'confirm' AND a.at <= :as_of
+GROUP BY a.memory_id
+"""
+_VECTORS = """
+SELECT e.memory_id, e.aspect, vector_send(e.embedding) AS vector FROM memory_embeddings e
+WHERE e.tenant_id = :tenant_id AND e.memory_id = ANY(CAST(:ids AS uuid[])) AND e.model = :model
+  AND e.aspect = ANY(CAST(:aspects AS text[]))
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +110,17 @@ def shmr_settings(context: RunContext) -> ShmrSettings:
 
 async def all_candidates(connection: ScopedConnection, model: str) -> Collected:
     """Every current fact and episode of the scope that has a vector of the model, and those of its ancestors."""
-    return _collected(await connection.rows(_CANDIDATES, model=model))
+    rows = await connection.rows(_CANDIDATES)
+    ids = [row["id"] for row in rows]
+    vectors = await _vectors(connection, ids, model, ["content", "slot"])
+    # An ancestor's memory may wait for its own scope's night to get a vector; its slot can be compared already.
+    kept = [row for row in rows if row["read_only"] or row["id"] in vectors["content"]]
+    candidates = _candidates(kept, await _confirmed(connection, ids))
+    return Collected(
+        candidates,
+        stored_vectors([vectors["content"].get(row["id"]) for row in kept]),
+        stored_vectors([vectors["slot"].get(row["id"]) for row in kept]),
+    )
 
 
 async def clusters_of_run(connection: ScopedConnection, model: str, statuses: Sequence[str]) -> list[StoredCluster]:
@@ -117,21 +131,26 @@ async def clusters_of_run(connection: ScopedConnection, model: str, statuses: Se
         "AND status = ANY(:statuses) ORDER BY cluster_id",
         statuses=list(statuses),
     )
-    ids = [UUID(member["memory_id"]) for row in rows for member in row["members"]]
-    found = _collected(await connection.rows(_MEMBERS, ids=ids, model=model)) if ids else None
-    place = {candidate.memory_id: i for i, candidate in enumerate(found.candidates)} if found else {}
+    if not rows:
+        return []
+    ids = sorted({UUID(member["memory_id"]) for row in rows for member in row["members"]})
+    found = await connection.rows(_MEMBERS, ids=ids)
+    stored = await _vectors(connection, ids, model, ["content"])
+    vectors = stored_vectors([stored["content"].get(row["id"]) for row in found])
+    candidates = _candidates(found, await _confirmed(connection, ids))
+    place = {str(candidate.memory_id): position for position, candidate in enumerate(candidates)}
     clusters = []
     for row in rows:
-        present = [member for member in row["members"] if UUID(member["memory_id"]) in place]
-        positions = [place[UUID(member["memory_id"])] for member in present]
+        present = [member for member in row["members"] if member["memory_id"] in place]
+        positions = [place[member["memory_id"]] for member in present]
         clusters.append(
             StoredCluster(
                 cluster_id=row["cluster_id"],
                 fingerprint=row["fingerprint"],
                 status=row["status"],
-                members=[found.candidates[i] for i in positions] if found else [],
+                members=[candidates[position] for position in positions],
                 slots=[None if member["slot"] is None else Slot(**member["slot"]) for member in present],
-                vectors=found.content_vectors[positions] if found else np.zeros((0, 1), np.float32),
+                vectors=vectors[positions],
                 handles=[member["handle"] for member in present],
                 proposal=row["proposal"] or {},
             )
@@ -153,13 +172,25 @@ def member_documents(members: Sequence[Candidate], slots: Sequence[Slot | None])
     ]
 
 
-def vector_text(row: NDArray[np.float32]) -> str:
-    """A vector as pgvector reads it; nine digits give the same float32 back."""
-    return "[" + ",".join(f"{value:.9g}" for value in row.tolist()) + "]"
+async def _vectors(
+    connection: ScopedConnection, ids: Sequence[UUID], model: str, aspects: Sequence[str]
+) -> dict[str, dict[UUID, bytes]]:
+    """Stored vectors by aspect and memory, in pgvector's binary form."""
+    found: dict[str, dict[UUID, bytes]] = {aspect: {} for aspect in aspects}
+    if ids:
+        for row in await connection.rows(_VECTORS, ids=list(ids), model=model, aspects=list(aspects)):
+            found[row["aspect"]][row["memory_id"]] = row["vector"]
+    return found
 
 
-def _collected(rows: Sequence[RowMapping]) -> Collected:
-    candidates = [
+async def _confirmed(connection: ScopedConnection, ids: Sequence[UUID]) -> dict[UUID, datetime]:
+    """When memories were last confirmed, of those that were."""
+    rows = await connection.rows(_CONFIRMED, ids=list(ids)) if ids else ()
+    return {row["memory_id"]: row["at"] for row in rows}
+
+
+def _candidates(rows: Sequence[RowMapping], confirmed: Mapping[UUID, datetime]) -> list[Candidate]:
+    return [
         Candidate(
             memory_id=row["id"],
             version=row["version"],
@@ -174,13 +205,8 @@ def _collected(rows: Sequence[RowMapping]) -> Collected:
             source=row["source"],
             corrects=row["corrects"],
             confirmed=row["confirmed"],
-            confirmed_at=row["confirmed_at"],
+            confirmed_at=confirmed.get(row["id"]),
             read_only=row["read_only"],
         )
         for row in rows
     ]
-    return Collected(
-        candidates,
-        stored_vectors([row["content_vector"] for row in rows]),
-        stored_vectors([row["slot_vector"] for row in rows]),
-    )
