@@ -13,7 +13,7 @@ from memory_core.layers.normal_text import MONTH, normalise_value
 from memory_core.layers.words import AUXILIARIES, FUNCTION_WORDS, words_of
 from memory_core.shmr.expressions import expression_of, one_sentence
 from memory_core.shmr.lemmas import can_be, lemmas, verb_of
-from memory_core.shmr.word_groups import CONVERSE, EMPTY_WORDS, ENDINGS
+from memory_core.shmr.word_groups import BARE_VERBS, CONVERSE, EMPTY_WORDS, ENDINGS, PLANNING, SAME_GROUPS
 from memory_core.shmr.wording import INDEFINITE, split_qualifier
 
 LONGEST_CLAUSE = 30
@@ -102,7 +102,8 @@ def clause_of(content: str) -> Clause | None:
         affirmed = not affirmed
         if rest[0].endswith("ing") and verb_of(rest[0]):
             verb, rest = verb_of(rest[0]) or "", rest[1:]
-    rest, times = _without_times([word for word in rest if word not in EMPTY_WORDS])
+    says_when = verb in BARE_VERBS or not PLANNING.isdisjoint(SAME_GROUPS.get(verb, frozenset()))
+    rest, times = _without_times([word for word in rest if word not in EMPTY_WORDS], all_of_it=not says_when)
     return Clause(_about(subject), verb, past, tuple(rest), tuple(times), affirmed, hedged, adds, passive, names)
 
 
@@ -118,11 +119,12 @@ def _by_agent(subject: list[str], rest: list[str]) -> tuple[list[str], list[str]
     return rest[at + 1 : end], subject + rest[:at] + rest[end:], False
 
 
-def _without_times(words: list[str]) -> tuple[list[str], list[str]]:
+def _without_times(words: list[str], *, all_of_it: bool) -> tuple[list[str], list[str]]:
     text, times = " ".join(words), ""
     while True:
-        shorter, time = split_qualifier(text)
-        if time is None or not any(word not in FUNCTION_WORDS for word in shorter.split()):
+        shorter, time = split_qualifier(f" {text}")
+        said = any(word not in FUNCTION_WORDS for word in shorter.split())
+        if time is None or not (said or (all_of_it and not shorter)):
             return text.split(), times.split()
         text, times = shorter, f"{time} {times}"
 
@@ -160,7 +162,7 @@ def _verb_at(words: list[str]) -> int | None:
         before = words[i - 1]
         if before in _DETERMINERS or before in FUNCTION_WORDS or before.endswith("'s"):
             continue
-        if verb_of(word) == word and not _is_plural(words[:i]):
+        if verb_of(word) == word and not _is_plural(words[:i]) and word not in _SAME_IN_PAST:
             continue
         if word.endswith("ing") and not word.endswith("thing"):
             continue
@@ -212,6 +214,7 @@ def _predicate(words: list[str], at: int) -> tuple[list[str], str, bool, list[st
     return subject, verb, past, rest[i + 1 :]
 
 
+_SAME_IN_PAST = words_of("quit put set cut let hit cost shut hurt spread bet split")
 _GETTING = words_of("get gets got")
 _BEING = words_of("is are was were be been am") | _GETTING
 _STATES = words_of("married divorced closed allergic retired engaged interested")

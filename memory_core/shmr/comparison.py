@@ -15,12 +15,14 @@ from memory_core.layers.words import AUXILIARIES, FUNCTION_WORDS
 from memory_core.shmr.clauses import TIME_WORD, Clause
 from memory_core.shmr.lemmas import can_be, lemmas, same_family
 from memory_core.shmr.word_groups import (
+    BARE_VERBS,
     CHANGES,
     COLLECTING,
     DIRECTIONS,
     EMPTY_WORDS,
     EVENTS,
     FILLERS,
+    LEAVING,
     OPPOSITES,
     PLANNING,
     SAME_GROUPS,
@@ -46,9 +48,10 @@ LONGEST_RIVAL = 8
 """Words with content from which on a sentence says more than one thing."""
 
 _EMPTY = (
-    FUNCTION_WORDS | AUXILIARIES | {"there", "it", "its", "their", "his", "her", "my", "our", "your", "than", "per"}
+    FUNCTION_WORDS
+    | AUXILIARIES
+    | {"there", "it", "its", "their", "his", "her", "my", "our", "your", "than", "per", "every", "each", "all"}
 )
-_BARE_VERBS = frozenset({"", "be", "have", "happen", "occur"})
 _RANGE = frozenset({"before", "after", "under", "over", "until", "below", "above", "without"})
 
 
@@ -100,9 +103,22 @@ def compare(first: Clause, second: Clause, cosine: float) -> Verdict:
         return _denied(first, second, left, right, cosine)
     if not first.affirmed:
         return APART
+    if differing != ([], []):
+        return APART
+    if _is_over(first, second, left):
+        return Verdict("rival", f"{second.verb} says that it is over")
     if not left or not right:
         return APART
     return _replaced(first, second, left, right, cosine)
+
+
+def _is_over(first: Clause, second: Clause, left: Sequence[str]) -> bool:
+    """Whether the later clause ends what the earlier says of the same thing ("drives a van", "sold the van")."""
+    if second.verb not in LEAVING or first.verb in LEAVING or first.past:
+        return False
+    rest = [word for word in left if word != first.verb]
+    named = any(same_family(word, other) for word in first.rest for other in second.rest if word not in _EMPTY)
+    return named and len(rest) <= 1
 
 
 def _at_other_times(first: Clause, second: Clause) -> bool:
@@ -115,7 +131,7 @@ def _at_other_times(first: Clause, second: Clause) -> bool:
 
 def _is_planned(clause: Clause) -> bool:
     """Whether the clause says when something is to be ("is in room 2 at 09:00", "starts …"), not what happens then."""
-    return clause.verb in _BARE_VERBS or bool(_groups(clause.verb) & PLANNING)
+    return clause.verb in BARE_VERBS or bool(_groups(clause.verb) & PLANNING)
 
 
 def _differing_subjects(first: Clause, second: Clause) -> tuple[list[str], list[str]] | None:
@@ -140,7 +156,11 @@ def _without_echo(words: list[str], own: Clause, other: Clause) -> list[str]:
     """The words that the other's subject does not hold ("the monthly rent is …", "the rent is … a month")."""
     kept = [word for word in words if not any(same_family(word, each) for each in other.subject)]
     empty = FILLERS | DIRECTIONS if other.verb in CHANGES else FILLERS
-    return [word for word in kept if word in own.names or word not in empty]
+    return [word for word in kept if word in own.names or not (word in empty or _only_says_how(word))]
+
+
+def _only_says_how(word: str) -> bool:
+    return word.endswith("ly") and can_be(word, "ADV") and not can_be(word, "ADJ")
 
 
 def meaning(words: Sequence[str]) -> frozenset[str]:
@@ -150,7 +170,9 @@ def meaning(words: Sequence[str]) -> frozenset[str]:
 
 def _content(clause: Clause) -> list[str]:
     words = [word for word in clause.rest if word not in _EMPTY or word in _RANGE]
-    return ([clause.verb] if clause.verb not in _BARE_VERBS else []) + words
+    if clause.rest[-1:] in (("on",), ("off",), ("in",), ("out",)):
+        words.append(clause.rest[-1])
+    return ([clause.verb] if clause.verb not in BARE_VERBS else []) + words
 
 
 def _without_common(left: list[str], right: list[str]) -> tuple[list[str], list[str]]:
@@ -210,7 +232,7 @@ def _denied(first: Clause, second: Clause, left: list[str], right: list[str], co
     if extra_of_denied and not extra:
         # "Eats fish" and "does not eat fish on Fridays": the denial is of something narrower.
         return APART
-    if (denied is first and first.past) or not _one_statement(first, second):
+    if (denied is first and first.past) or len(extra) > 2 or not _one_statement(first, second):
         return APART
     return Verdict("rival", "one denies in general what the other says") if cosine >= SAME_TOPIC else APART
 
@@ -228,9 +250,9 @@ def _replaced(first: Clause, second: Clause, left: list[str], right: list[str], 
         if first.past and not change:
             return APART
         return Verdict("rival", f"{' '.join(left)} and {' '.join(right)}")
-    numbers = [any(map(str.isdigit, word)) for word in (*left, *right)]
-    if all(numbers) and len(left) == len(right) == 1:
-        return Verdict("rival", f"{left[0]} and {right[0]}")
+    measured = [[word for word in words if any(map(str.isdigit, word))] for words in (left, right)]
+    if len(measured[0]) == len(measured[1]) == 1 and len(left) + len(right) <= 3:
+        return Verdict("rival", f"{measured[0][0]} and {measured[1][0]}")
     if any(times):
         return APART
     if len(left) > MOST_REPLACED or len(right) > MOST_REPLACED or cosine < SAME_TOPIC:
@@ -254,6 +276,8 @@ def _one_statement(first: Clause, second: Clause) -> bool:
     if any("and" in clause.rest or len(_content(clause)) > LONGEST_RIVAL for clause in (first, second)):
         return False
     one, other = first.verb, second.verb
+    if one in BARE_VERBS and other in BARE_VERBS:
+        return True
     return one == other or bool(_groups(one) & _groups(other)) or one in CHANGES or other in CHANGES
 
 

@@ -37,9 +37,15 @@ _IDIOMS = (
     (re.compile(r"\b(?:is|are|was|were|be|been) (?:located|situated|based|headquartered)\b"), "is"),
     (re.compile(r"\b(?:belongs|belonged) to\b"), "belongs"),
     (re.compile(r"\b(?:is|are) (?:called|named)\b"), "is"),
-    (re.compile(r"\bnot un(?=[a-z]{4})"), ""),
+    (re.compile(r"\b(?:not|never) un(?=[a-z]{4})"), ""),
+    (re.compile(r"\bthere (?:is|are) (.+?) (?:in|on|at|for) (.+)$"), r"\2 has \1"),
+    (re.compile(r"\b(?:switched|turned) (?=on\b|off\b)"), ""),
 )
 _NEGATION = re.compile(r"\b(?:not(?! only| just)|never|no longer|none|neither|nor|without|hardly ever|no(?!\.? ?\d))\b")
+_CURRENCIES = {"$": "usd", "€": "eur", "£": "gbp", "dollar": "usd", "euro": "eur", "pound": "gbp", "franc": "chf"}
+_SIGNED = re.compile(r"([$€£])\s?(\d+(?:\.\d+)?)")
+_CODED = re.compile(r"\b(usd|eur|gbp|chf) (\d+(?:\.\d+)?)\b")
+_SPELLED_CURRENCY = re.compile(r"\b(dollar|euro|pound|franc)s?\b")
 _ANY_MORE = re.compile(r"\b(?:any ?more|any longer|at all)\b")
 _OPENER = re.compile(r"^(?:[a-z]+(?: [a-z]+){0,3}),\s+(?=\S+ \S)")
 _HYPHEN = re.compile(r"(?<=[a-z])-(?=[a-z])")
@@ -89,7 +95,7 @@ def expression_of(sentence: str) -> Expression:
         text = pattern.sub(meant, text)
     text = _ANY_MORE.sub(" ", text)
     text, count = _NEGATION.subn(" ", text)
-    text = _MEASURE.sub(_in_base_unit, _SCALED.sub(_unscaled, text))
+    text = _MEASURE.sub(_in_base_unit, _in_one_currency(_SCALED.sub(_unscaled, text)))
     return Expression(" ".join(text.split()), count % 2 == 0)
 
 
@@ -107,6 +113,13 @@ def _in_base_unit(found: re.Match[str]) -> str:
         return found[0]
     base, factor = _FACTORS[unit]
     return f"{number * factor:.10g} {base}"
+
+
+def _in_one_currency(text: str) -> str:
+    """Sums as number and code: "$5", "USD 5" and "5 dollars" are "5 usd"."""
+    text = _SIGNED.sub(lambda found: f"{found[2]} {_CURRENCIES[found[1]]}", text)
+    text = _CODED.sub(r"\2 \1", text)
+    return _SPELLED_CURRENCY.sub(lambda found: _CURRENCIES[found[1]], text)
 
 
 def _unscaled(found: re.Match[str]) -> str:

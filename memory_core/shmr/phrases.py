@@ -130,7 +130,7 @@ def _breaks_off(frame: Frame, seen: Mapping[Frame, int]) -> bool:
     if middle[0] in FUNCTION_WORDS or middle[0] == POSSESSIVE:
         return False
     rest = Frame(lead, middle[1:], tail)
-    return any(word not in FUNCTION_WORDS for word in middle[1:]) and seen.get(rest, 0) * 0.5 > seen[frame]
+    return bool(rest.content) and seen.get(rest, 0) * 0.5 > seen[frame]
 
 
 def _shared_beginnings(statements: Iterable[tuple[int, list[str], str]]) -> frozenset[tuple[str, ...]]:
@@ -185,16 +185,17 @@ def _is_settled(subject: str, *, opens_sentence: bool) -> bool:
 
 
 def _is_name(value: str) -> bool:
-    """Whether a value is a name or a measure: its words with content begin with a capital or hold a digit.
+    """Whether a value is a name or a measure: it ends in a word with a capital or digit, and begins with one too.
 
-    Before the last of them a word may stand that is no function word ("ancient Rome").
+    Smaller words may stand between them ("Stoke upon Trent"), and one may stand before a single name ("ancient Rome").
     """
     words = value.split()
     if not words or (words[0].casefold() in FUNCTION_WORDS and words[0].casefold() not in ("the", "a", "an")):
         return False
     content = [word for word in words if word.casefold() not in FUNCTION_WORDS]
     marked = [word[0].isupper() or any(map(str.isdigit, word)) for word in content]
-    return bool(content) and (all(marked) or (marked == [False, True] and len(words) == 2))
+    ends = bool(content) and marked[0] and marked[-1]
+    return ends or (marked == [False, True] and len(words) == 2)
 
 
 def _is_short(value: str) -> bool:

@@ -17,7 +17,7 @@ LONGEST_SENTENCE = 28
 LONGEST_LEAD = 10
 LONGEST_HEAD = 9
 LONGEST_MIDDLE = 9
-LONGEST_TAIL = 3
+LONGEST_TAIL = 8
 LONGEST_VALUE = 8
 
 POSSESSIVE = "'s"
@@ -91,12 +91,9 @@ def readings(tokens: Sequence[str], frequent: Container[str]) -> Iterator[Readin
     auxiliary = next((i for i, key in enumerate(keys) if key in AUXILIARIES), None)
     tails = [tail for tail in range(LONGEST_TAIL + 1) if all(literal[count - tail : count])]
     for start in range(min(LONGEST_LEAD, count - 2)):
-        if start and (not literal[start - 1] or keys[start - 1] in AUXILIARIES):
+        if start and not (literal[start - 1] and _may_lead(keys, start)):
             return
-        if start and keys[start - 1] not in FUNCTION_WORDS:
-            continue
-        # An article at the beginning belongs to the head, which is compared without it.
-        if start == 1 and keys[0] in ("the", "a", "an"):
+        if start and not _may_begin_head(tokens, keys, start):
             continue
         for begin in range(start + 1, min(start + LONGEST_HEAD, count - 1)):
             if begin > start + 1 and keys[begin - 1] in AUXILIARIES:
@@ -114,6 +111,21 @@ def readings(tokens: Sequence[str], frequent: Container[str]) -> Iterator[Readin
                             tuple(keys[:start]), tuple(keys[begin:end]), tuple(keys[count - tail :]) if tail else ()
                         )
                         yield Reading(frame, text_of(tokens[start:begin]), text_of(tokens[end : count - tail]))
+
+
+def _may_lead(keys: Sequence[str], start: int) -> bool:
+    """Whether the words before a head may stand there: no verb, but for the one of "it is Y that …"."""
+    return keys[start - 1] not in AUXILIARIES or (start == 2 and keys[0] == "it")
+
+
+def _may_begin_head(tokens: Sequence[str], keys: Sequence[str], start: int) -> bool:
+    """Whether a head may begin here: after a function word, or at a name after smaller words ("the firm Velm …")."""
+    if start == 1 and keys[0] in ("the", "a", "an"):
+        # An article at the beginning belongs to the head, which is compared without it.
+        return False
+    if keys[start - 1] in FUNCTION_WORDS or keys[start - 1] == "what":
+        return True
+    return start > 1 and tokens[start - 1][0].islower() and tokens[start][0].isupper()
 
 
 def _may_be_literal(tokens: Sequence[str], i: int) -> bool:

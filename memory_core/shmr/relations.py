@@ -16,8 +16,10 @@ import numpy as np
 
 from memory_core.layers.components import Vectors
 from memory_core.layers.words import AUXILIARIES, FUNCTION_WORDS
+from memory_core.shmr.lemmas import verb_of
 from memory_core.shmr.readings import POSSESSIVE, Frame
-from memory_core.shmr.wording import values_of_relation
+from memory_core.shmr.word_groups import ENCOUNTERS
+from memory_core.shmr.wording import MANY_VALUED, values_of_relation
 
 MIN_HEADS = 3
 MIN_HEADS_TO_JUDGE = 8
@@ -25,6 +27,10 @@ MIN_HEADS_TO_JUDGE = 8
 
 MIN_CLOSENESS = 0.5
 """Cosine of two phrases' mean statements, each less the mean of all, from which on they may be one relation."""
+
+CLOSE_WHERE_SOME_AGREE = 0.4
+CLOSE_WHERE_MANY_AGREE = 0.1
+"""The same where two, or three and more, heads have the same value in both: more than chance would give."""
 
 MANY_FRAMES = 200
 """A head or value that more phrases share says nothing about any two of them."""
@@ -34,6 +40,10 @@ MOST_COLLECTED = 0.05
 
 _BE = ("is", "was", "are", "were")
 _BEFORE_NOUNS = ("of", "in", "for", "at")
+_DETERMINERS = ("a", "an", "the", "its", "his", "her", "their", "it", "hi")
+_NAMING = ("have", "name", "appoint", "elect", "choose", "select", "list", "give", "pick")
+_RELATIVE = ("where", "that", "which", "who", "whose", "whom")
+_ABLE = ("can", "could", "may", "might")
 _LOOSE = ("name of the ", "current ", "present ")
 
 
@@ -81,7 +91,7 @@ def relations_of(said: Mapping[Frame, Sequence[Said]], vectors: Vectors | None) 
             groups.join(frame, other, inverted != turned)
     if vectors is not None:
         for _, first, second, inverted in sorted(_alike(said, vectors), key=lambda each: (-each[0], str(each[1:]))):
-            if not _would_hold_many(groups, first, second, said, inverted=inverted):
+            if not _would_hold_many(groups, first, second, said, participles, inverted=inverted):
                 groups.join(first, second, inverted)
     replacing = _values_replace_one_another(groups.members(), said)
     relations: dict[Frame, Relation] = {}
@@ -144,18 +154,26 @@ def _noun(frame: Frame) -> tuple[str, bool] | None:
         words, inverted = lead[1:-1], False
     elif lead or not middle:
         return None
+    elif middle[0] in _BE and middle[-1] in _RELATIVE:
+        # "Y is where X lives", "Y is the place where X lives".
+        return " ".join((*middle[1:], *tail)), True
     elif middle[0] == POSSESSIVE and middle[-1] in _BE and not tail:
         words, inverted = middle[1:-1], False
     elif middle[0] in _BE and middle[1:2] == ("the",) and middle[-1] in _BEFORE_NOUNS and not tail:
         words, inverted = middle[2:-1], True
     elif len(middle) == 1 and middle[0] in _BE and tail[:1] == (POSSESSIVE,):
         words, inverted = tail[1:], True
+    elif middle == ("is", "home", "to") and not tail:
+        words, inverted = ("home",), True
+    elif len(middle) == 1 and verb_of(middle[0]) in _NAMING and tail[:1] == ("as",):
+        # "X has Y as its capital", "X names Y as the heir".
+        words, inverted = tail[2:] if tail[1:2] and tail[1] in _DETERMINERS else tail[1:], False
     else:
         return None
     name = " ".join(words)
     for loose in _LOOSE:
         name = name.removeprefix(loose)
-    plain = all(word not in AUXILIARIES and word not in ("that", "which", "who", "where", "when") for word in words)
+    plain = all(word not in AUXILIARIES and word not in _RELATIVE for word in words)
     return (name, inverted) if name and plain else None
 
 
@@ -173,10 +191,19 @@ def _definite(frame: Frame) -> bool:
     return frame.middle[-1] in ("of",) and "the" in frame.middle and not frame.tail
 
 
+def _collecting(frame: Frame) -> bool:
+    """Whether a word of the frame says that it holds many values ("speaks", as against "the mother tongue of")."""
+    return _by_words(frame) is True or (
+        _noun(frame) is None and not MANY_VALUED.isdisjoint(set(frame.middle) - FUNCTION_WORDS)
+    )
+
+
 def _takes_object(frame: Frame) -> bool:
     """Whether the value is the direct object of a verb ("wrote", "founded"): anyone may do it to several things."""
     middle = frame.middle
-    return not frame.lead and not frame.tail and middle[-1] not in FUNCTION_WORDS and middle[0] not in AUXILIARIES
+    if frame.lead or _noun(frame) is not None:
+        return False
+    return middle[-1] not in FUNCTION_WORDS and middle[0] not in AUXILIARIES and middle[0] != POSSESSIVE
 
 
 def _alike(said: Mapping[Frame, Sequence[Said]], vectors: Vectors) -> Iterable[tuple[float, Frame, Frame, bool]]:
@@ -190,20 +217,19 @@ def _alike(said: Mapping[Frame, Sequence[Said]], vectors: Vectors) -> Iterable[t
     facts = [_Facts(said[frame]) for frame in frames]
     for i, j in sorted(_sharing(facts)):
         closeness = float(means[i] @ means[j])
-        if closeness < MIN_CLOSENESS:
-            continue
         straight = facts[i].shared(facts[j].heads, facts[j].values)
         turned = facts[i].shared(facts[j].values, facts[j].heads)
         inverted = min(turned) > min(straight)
         heads, values = turned if inverted else straight
-        if min(heads, values) < 1 or heads + values < 3:
+        if min(heads, values) < 1 or heads + values < 3 or _collecting(frames[i]) != _collecting(frames[j]):
+            continue
+        agreed = facts[i].agreement(facts[j], inverted=inverted)
+        if closeness < (MIN_CLOSENESS, CLOSE_WHERE_SOME_AGREE, CLOSE_WHERE_MANY_AGREE)[agreed]:
             continue
         nouns = _noun(frames[i]), _noun(frames[j])
-        if None not in nouns and not facts[i].agrees(facts[j], inverted=inverted):
-            # Two nouns name two relations ("mother", "father") unless they are seen to say the same.
-            continue
-        if not facts[i].speaks_of_other_things(facts[j], inverted=inverted):
-            yield closeness, frames[i], frames[j], inverted
+        # Two nouns name two relations ("mother", "father") unless they are seen to say the same.
+        if agreed or (None in nouns and not facts[i].speaks_of_other_things(facts[j], inverted=inverted)):
+            yield closeness + agreed, frames[i], frames[j], inverted
 
 
 class _Facts:
@@ -227,10 +253,21 @@ class _Facts:
     def shared(self, heads: Collection[str], values: Collection[str]) -> tuple[int, int]:
         return len(self.by_head.keys() & heads), len(self.by_value.keys() & values)
 
-    def agrees(self, other: _Facts, *, inverted: bool) -> bool:
-        """Whether both say the same of some head."""
+    def agreement(self, other: _Facts, *, inverted: bool) -> int:
+        """How often both say the same of a head, above what chance gives: 0 hardly, 1 somewhat, 2 clearly.
+
+        By chance, two phrases about other things name the same value as often as their values' shares meet.
+        """
         theirs = other.by_value if inverted else other.by_head
-        return any(not values.isdisjoint(theirs[head]) for head, values in self.by_head.items() if head in theirs)
+        their_values = other.by_head if inverted else other.by_value
+        both = [head for head in self.by_head if head in theirs]
+        agreed = sum(1 for head in both if not self.by_head[head].isdisjoint(theirs[head]))
+        ours = sum(len(heads) for heads in self.by_value.values())
+        others = sum(len(heads) for heads in their_values.values())
+        meeting = sum(len(heads) * len(their_values.get(value, ())) for value, heads in self.by_value.items())
+        if agreed < 4 * len(both) * meeting / (ours * others):
+            return 0
+        return 2 if agreed >= 3 else 1 if agreed == 2 else 0
 
     def speaks_of_other_things(self, other: _Facts, *, inverted: bool) -> bool:
         """Whether heads that both frames speak of nearly always have another value in each ("born in", "lives in").
@@ -314,15 +351,20 @@ def _turned(members: Mapping[Frame, bool], said: Mapping[Frame, Sequence[Said]],
 
 
 def _would_hold_many(
-    groups: _Groups, first: Frame, second: Frame, said: Mapping[Frame, Sequence[Said]], *, inverted: bool
+    groups: _Groups,
+    first: Frame,
+    second: Frame,
+    said: Mapping[Frame, Sequence[Said]],
+    participles: Collection[str],
+    *,
+    inverted: bool,
 ) -> bool:
     """Whether two groups of one value at a time would together hold several: then they are two relations."""
     one, other = groups.of(first), {frame: turned ^ inverted for frame, turned in groups.of(second).items()}
-    for turned in (False, True):
-        sizes = [_sizes(each, said, turned=turned) for each in (one, other, {**one, **other})]
-        if _collects(sizes[2]) and not _collects(sizes[0]) and not _collects(sizes[1]):
-            return True
-    return False
+    both = {**one, **other}
+    turned = _turned(both, said, participles)
+    apart = [_sizes(each, said, turned=turned) for each in (one, other)]
+    return _collects(_sizes(both, said, turned=turned)) and not any(_collects(sizes) for sizes in apart)
 
 
 def _sizes(members: Mapping[Frame, bool], said: Mapping[Frame, Sequence[Said]], *, turned: bool) -> list[int]:
@@ -356,7 +398,7 @@ def _many(
     if by_words is not None:
         return by_words
     bare = all(not frame.content for frame in members)
-    if bare or all(_takes_object(frame) for frame in straight):
+    if bare or all(_takes_object(frame) for frame in members):
         return None
     if settled or len(sizes) >= MIN_HEADS_TO_JUDGE or replacing:
         return False
@@ -366,6 +408,16 @@ def _many(
 def _by_words(frame: Frame) -> bool | None:
     """What the frame's words say: "The capital of X is Y" is judged by "capital", "X lives in Y" by "lives in"."""
     noun = _noun(frame)
+    if (
+        noun is None
+        and (
+            frame.middle[0] in _ABLE
+            # "has a child named": what one has a piece of, one may have another of.
+            or (frame.middle[0] in ("has", "have") and frame.middle[1:2] in (("a",), ("an",)))
+            or any(verb_of(word) in ENCOUNTERS for word in frame.middle if word not in FUNCTION_WORDS)
+        )
+    ):
+        return True
     if noun is not None:
         words = noun[0]
     elif frame.lead[:1] == ("the",) and frame.middle[-1] in _BE:
@@ -373,4 +425,8 @@ def _by_words(frame: Frame) -> bool | None:
     else:
         # "X has been Y" says nothing that only one value could hold.
         words = " ".join(frame.content if frame.middle[-1] in _BE and frame.content else frame.middle)
+    bare = noun is None and not _definite(frame) and frame.middle[0] in _BE and frame.content
+    if bare and frame.content[-1] in MANY_VALUED:
+        # "is a parent of", "is home to".
+        return True
     return values_of_relation(words, named=False)

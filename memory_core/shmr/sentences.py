@@ -85,12 +85,10 @@ class Sentences:
                 yield i, j, found
 
     def _side_by_side(self, i: int, j: int) -> bool:
-        """Whether the tenant's text shows that both may hold: one slot of many values, or other times."""
+        """Whether the tenant's text shows that both may hold: one slot of many values."""
         one, other = self.slots[i], self.slots[j]
         if one is None or other is None or one.key != other.key:
             return False
-        if one.qualifier != other.qualifier:
-            return True
         # "X is Y" may say any number of things, and what is counted or denied is not one more value.
         many = bool(one.multi_valued or other.multi_valued) and one.predicate not in ("is", "was")
         counted = any(map(str.isdigit, one.value)) and any(map(str.isdigit, other.value))

@@ -67,6 +67,16 @@ _SAME = (
     "create make build develop",
     "write author",
     "found establish",
+    "long length",
+    "high height tall",
+    "wide width",
+    "deep depth",
+    "heavy weight weigh",
+    "old age aged",
+    "address email mail",
+    "surgery operation",
+    "reserve book",
+    "hire recruit recruitment",
 )
 _OPPOSITES = (
     "like dislike, love hate, like hate, enjoy hate, enjoy dislike, love dislike, prefer avoid, open closed, "
@@ -109,6 +119,9 @@ for _pair in _OPPOSITES.split(", "):
     OPPOSITES[_other] = OPPOSITES.get(_other, frozenset()) | {_one}
 
 
+LEAVING = words_of("leave sell drop cancel abandon lose resign remove delete retire discontinue shut quit")
+"""Verbs that say of the thing that they name that it is no longer so ("left Acme", "sold the car")."""
+
 ENDINGS = words_of("stop quit cease")
 """Verbs that say that a habit is over ("stopped smoking")."""
 
@@ -121,17 +134,22 @@ CHANGES = words_of(
 )
 """Verbs that say that one state gave way to another ("moved to Lisbon", "switched to tea")."""
 
-EVENTS = words_of(
-    "buy purchase visit meet attend watch read eat drink see go travel run play win lose complete finish join sign "
-    "send receive call email write ship release book order try cook bake make break fix paint plant discuss talk ask "
-    "tell say mention learn find get give take"
+ENCOUNTERS = words_of(
+    "visit travel go meet attend see watch read eat drink try order cook discuss talk ask tell say mention receive "
+    "send call email thank help"
+)
+"""Verbs of what happens to someone time and again, each time with something else."""
+
+EVENTS = ENCOUNTERS | words_of(
+    "buy purchase run play win lose complete finish join sign write ship release book bake make break fix paint plant "
+    "learn find get give take"
 )
 """Verbs of single events: in the past tense, each of them may have happened several times."""
 
 COLLECTING = words_of(
     "like love enjoy hate dislike speak know have own use visit read watch eat drink want need play meet include "
     "contain support mention cook collect study practise practice try recommend follow grow paint write teach offer "
-    "sell provide help take buy"
+    "sell provide help take buy show list display report track cover handle hold receive send"
 )
 """Verbs whose objects stand side by side."""
 
@@ -140,6 +158,9 @@ FILLERS = words_of("go get do make lot bit much over")
 
 DIRECTIONS = words_of("up down out off on back away")
 """Words of direction, which say how something changed."""
+
+BARE_VERBS = words_of("be have happen occur meet sit fall lie stand stay remain keep") | {""}
+"""Verbs that say no more than that something is so, somewhere or somewhen."""
 
 WISHING = words_of("want need prefer expect require request")
 """Verbs that say how something is to be."""

@@ -30,7 +30,8 @@ async def pairs(store: BeliefStore, *, files: Sequence[str] = tuple(FILES), show
 
     Each pair is imported into a tenant of its own, five minutes apart, and harmonised through the library, so that
     nothing but these two sentences can be learned from. One that gave way as update or contradiction, or both in a
-    contested belief, is a predicted contradiction; one that gave way as duplicate a duplicate; else compatible.
+    contested belief, is a predicted contradiction; one that gave way as duplicate, or both held together as support of
+    one belief, a duplicate; else compatible.
     """
     return {name: await _pairs(store, name, show=show and name != "held_out") for name in files}
 
@@ -62,7 +63,7 @@ def relation_of(links: Sequence[Link]) -> str:
     kinds = {link.kind for link in links}
     if kinds & {*REPLACED, "contested"}:
         return "contradiction"
-    return "duplicate" if "duplicate" in kinds else "compatible"
+    return "duplicate" if kinds & {"duplicate", "held together"} else "compatible"
 
 
 def agreement(judged: Iterable[tuple[str, str]]) -> dict[str, Any]:
@@ -115,7 +116,9 @@ async def _planted(store: BeliefStore, *, as_triples: bool) -> dict[str, Any]:
     together = {pair for members in groups for pair in combinations(sorted(members), 2)}
     links = await store.links(scope)
     ends = {(int(link.loser), int(link.winner), link.kind) for link in links}
-    touched = sorted({n for loser, winner, kind in ends for n in (loser, winner)[: 1 + (kind == "contested")]})
+    touched = sorted(
+        {n for loser, winner, kind in ends for n in (loser, winner)[: 1 + (kind in ("contested", "held together"))]}
+    )
     count = len(rivals)
     same = sum(facts[one][:2] == facts[other][:2] for one, other in together)
     return {

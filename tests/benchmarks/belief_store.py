@@ -49,6 +49,17 @@ JOIN memories b ON b.tenant_id = h.tenant_id AND b.id = c.memory_id
 WHERE h.tenant_id = :tenant_id AND h.status = 'contested'
 """
 
+_SAID_THE_SAME = """
+SELECT a.external_id AS loser, b.external_id AS winner, 'held together' AS kind
+FROM harmonic_beliefs h
+JOIN belief_evidence s ON s.tenant_id = h.tenant_id AND s.belief_id = h.belief_id AND s.role = 'supports'
+JOIN belief_evidence o ON o.tenant_id = h.tenant_id AND o.belief_id = h.belief_id AND o.role = 'supports'
+                      AND o.memory_id > s.memory_id
+JOIN memories a ON a.tenant_id = h.tenant_id AND a.id = o.memory_id AND a.superseded_reason IS NULL
+JOIN memories b ON b.tenant_id = h.tenant_id AND b.id = s.memory_id AND b.superseded_reason IS NULL
+WHERE h.tenant_id = :tenant_id AND h.status = 'held'
+"""
+
 _TOGETHER = """
 SELECT array_agg(m.external_id) AS members
 FROM memory_resonance_clusters c
@@ -81,12 +92,12 @@ class Told:
 
 @dataclass(frozen=True)
 class Link:
-    """One memory gave way to another, or the two are sides of a contested belief; both by name."""
+    """One memory gave way to another, or both stand in one belief, as its two sides or as its support; by name."""
 
     loser: str
     winner: str
     kind: str
-    """`duplicate`, `update`, `contradiction`, or `contested`, where neither has lost."""
+    """`duplicate`, `update` or `contradiction`; `contested` or `held together`, where neither has lost."""
 
 
 def in_order(contents: Iterable[str]) -> list[Told]:
@@ -141,8 +152,8 @@ class BeliefStore:
                 raise AssertionError(f"{document['scope']}: {document['status']}: {document.get('error')}")
 
     async def links(self, scope: TenantScope) -> list[Link]:
-        """Everything that gave way in the scope's tenant, and the sides of what is contested."""
-        found = [await self._rows(scope, sql) for sql in (_GAVE_WAY, _CONTESTED)]
+        """Everything that gave way in the scope's tenant, the sides of what is contested, and what is held together."""
+        found = [await self._rows(scope, sql) for sql in (_GAVE_WAY, _CONTESTED, _SAID_THE_SAME)]
         return [Link(row["loser"], row["winner"], row["kind"]) for rows in found for row in rows]
 
     async def clusters(self, scope: TenantScope) -> list[list[str]]:
