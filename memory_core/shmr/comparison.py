@@ -25,6 +25,7 @@ from memory_core.shmr.word_groups import (
     LEAVING,
     OPPOSITES,
     PLANNING,
+    QUANTITIES,
     SAME_GROUPS,
     WISHING,
 )
@@ -32,8 +33,8 @@ from memory_core.shmr.wording import MANY_VALUED
 
 Kind = Literal["same", "rival", "apart"]
 
-SAME_MEANING = 0.9
-"""Cosine from which on two sentences with the same names and numbers may say the same in other words."""
+SAME_MEANING = 0.84
+"""Cosine from which on two sentences with the same names and numbers say the same in other words (of `minilm`)."""
 
 SAME_TOPIC = 0.55
 """Cosine below which two sentences that differ in more than one place have nothing to settle."""
@@ -43,6 +44,9 @@ SAME_QUALITY = 0.8
 
 MOST_REPLACED = 4
 """Words that one value may have."""
+
+LONGEST_PARAPHRASED = 6
+"""Words with content up to which a sentence can be told to say the same as another by its vector."""
 
 LONGEST_RIVAL = 8
 """Words with content from which on a sentence says more than one thing."""
@@ -76,14 +80,14 @@ def compare(first: Clause, second: Clause, cosine: float) -> Verdict:
         return APART
     differing = _differing_subjects(first, second)
     if differing is None:
-        return APART
+        return _paraphrase(first, second, cosine)
     left, right = _without_common(_content(first) + differing[0], _content(second) + differing[1])
     if min(len(left), len(right)) > MOST_REPLACED:
         return APART
     left, right = _without_same_meaning(left, right)
     left, right = _without_echo(left, first, second), _without_echo(right, second, first)
     if any(word in differing[0] for word in left) or any(word in differing[1] for word in right):
-        return APART
+        return _paraphrase(first, second, cosine)
     opposite = next(((a, b) for a in left for b in right if _opposite(a, b)), None)
     if opposite is not None:
         left.remove(opposite[0])
@@ -103,13 +107,49 @@ def compare(first: Clause, second: Clause, cosine: float) -> Verdict:
         return _denied(first, second, left, right, cosine)
     if not first.affirmed:
         return APART
-    if differing != ([], []):
-        return APART
-    if _is_over(first, second, left):
-        return Verdict("rival", f"{second.verb} says that it is over")
     if not left or not right:
         return APART
-    return _replaced(first, second, left, right, cosine)
+    found = APART
+    if differing == ([], []):
+        over = _is_over(first, second, left)
+        found = (
+            Verdict("rival", f"{second.verb} says that it is over")
+            if over
+            else _replaced(first, second, left, right, cosine)
+        )
+    return found if found.kind != "apart" else _paraphrase(first, second, cosine)
+
+
+def _paraphrase(first: Clause, second: Clause, cosine: float) -> Verdict:
+    """Whether two sentences that share few words say the same: their vectors do, and nothing exact tells them apart."""
+    alike = cosine >= SAME_MEANING and first.affirmed == second.affirmed and first.past == second.past
+    short = max(len(_content(first)), len(_content(second))) <= LONGEST_PARAPHRASED
+    # Who does it to whom is the same only where the same names stand first ("Ann trusts Ben", "Ben trusts Ann").
+    named = [{word for word in clause.subject if word in clause.names} for clause in (first, second)]
+    if not (alike and short and named[0] == named[1]):
+        return APART
+    if not _same_exact_words(first, second) or _counts(first) != _counts(second):
+        return APART
+    return Verdict("same", "the same meaning in other words, with the same names and numbers")
+
+
+def _same_exact_words(first: Clause, second: Clause) -> bool:
+    """Whether each holds the names and numbers of the other."""
+    one, other = (
+        {part for word in (*clause.subject, *clause.rest, *clause.times, *clause.names) for part in word.split()}
+        for clause in (first, second)
+    )
+    return all(
+        part in words
+        for clause, words in ((first, other), (second, one))
+        for name in (*clause.names, *filter(str.isdigit, (*clause.rest, *clause.times)))
+        for part in name.split()
+    )
+
+
+def _counts(clause: Clause) -> frozenset[str]:
+    """The words that say of how many a clause speaks."""
+    return frozenset(word for word in (*clause.subject, clause.verb, *clause.rest) if word in QUANTITIES)
 
 
 def _is_over(first: Clause, second: Clause, left: Sequence[str]) -> bool:
@@ -131,7 +171,7 @@ def _at_other_times(first: Clause, second: Clause) -> bool:
 
 def _is_planned(clause: Clause) -> bool:
     """Whether the clause says when something is to be ("is in room 2 at 09:00", "starts …"), not what happens then."""
-    return clause.verb in BARE_VERBS or bool(_groups(clause.verb) & PLANNING)
+    return clause.passive or clause.verb in BARE_VERBS or bool(_groups(clause.verb) & PLANNING)
 
 
 def _differing_subjects(first: Clause, second: Clause) -> tuple[list[str], list[str]] | None:

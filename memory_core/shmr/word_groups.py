@@ -162,6 +162,9 @@ DIRECTIONS = words_of("up down out off on back away")
 BARE_VERBS = words_of("be have happen occur meet sit fall lie stand stay remain keep") | {""}
 """Verbs that say no more than that something is so, somewhere or somewhen."""
 
+QUANTITIES = words_of("all some only every each most few many several half none nobody both any no least than")
+"""Words that say of how many something is so."""
+
 WISHING = words_of("want need prefer expect require request")
 """Verbs that say how something is to be."""
 
