@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.benchmarks import belief_facts, belief_pairs, beliefs, night, prune, risk, sleep
+from tests.benchmarks import belief_facts, belief_pairs, beliefs, cluster, night, prune, risk, sleep
 from tests.benchmarks.belief_store import BeliefStore
 
 
@@ -89,3 +89,16 @@ def test_what_gives_way_is_found_by_the_longest_shared_beginning() -> None:
         *(f"Guest {number} is in debt to Bank {number}." for number in range(10)),
     ]
     assert belief_facts.given_way(statements) == {0, 2}
+
+
+def test_clustering_is_measured() -> None:
+    """Every shape is clustered beside the bare product, and a run by rules is timed step by step."""
+    found = cluster.measure(candidates=200, many=200, statements=(60, 120))
+    assert [row["clusters"] > 0 for row in found["beside_peer"]] == [True, True, False]
+    assert [row["kinds_of_vector"] for row in found["beside_product"]] == [1, 1, 1, 2, 2, 2]
+    assert all(row["cpu_seconds"] > 0 for row in found["beside_product"])
+    small, large = found["rules"]
+    assert small["status"] == large["status"] == "applied"
+    assert large["superseded"] > small["superseded"] > 0
+    assert large["sql_by_step"] == small["sql_by_step"]
+    assert set(large["seconds_by_step"]) == {"embed", "collect", "cluster", "harmonize", "score", "apply", "log"}
