@@ -46,6 +46,9 @@ _CURRENCIES = {"$": "usd", "€": "eur", "£": "gbp", "dollar": "usd", "euro": "
 _SIGNED = re.compile(r"([$€£])\s?(\d+(?:\.\d+)?)")
 _CODED = re.compile(r"\b(usd|eur|gbp|chf) (\d+(?:\.\d+)?)\b")
 _SPELLED_CURRENCY = re.compile(r"\b(dollar|euro|pound|franc)s?\b")
+_NUMBER_WORDS = re.compile(r"\b(?:\w+teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|hundred|thousand)\b")
+_PAST_THE_HOUR = re.compile(r"\b(half|a quarter|quarter) past (\d{1,2})\b")
+_PART_OF_DAY = re.compile(r"\b(\d{1,2}(?::\d{2})?) (?:o'clock )?in the (morning|afternoon|evening)\b")
 _ANY_MORE = re.compile(r"\b(?:any ?more|any longer|at all)\b")
 _OPENER = re.compile(r"^(?:[a-z]+(?: [a-z]+){0,3}),\s+(?=\S+ \S)")
 _HYPHEN = re.compile(r"(?<=[a-z])-(?=[a-z])")
@@ -87,7 +90,7 @@ def one_sentence(content: str) -> str | None:
 
 def expression_of(sentence: str) -> Expression:
     """Bring a sentence to one form."""
-    text = _HYPHEN.sub(" ", normalise_value(_without_contractions(sentence)))
+    text = _HYPHEN.sub(" ", normalise_value(_in_digits(_without_contractions(sentence))))
     opener = _OPENER.match(text)
     if opener and not _CONDITION.match(text) and not _NAMED.search(sentence[1 : opener.end()]):
         text = text[opener.end() :]
@@ -104,6 +107,17 @@ def _without_contractions(sentence: str) -> str:
     for pattern, whole in _CONTRACTED:
         text = pattern.sub(whole, text)
     return text
+
+
+def _in_digits(text: str) -> str:
+    """Number words above twelve and spoken hours as figures; `normalise_value` knows the smaller ones."""
+    text = text.replace("no one", "nobody")
+    if _NUMBER_WORDS.search(text):
+        from number_parser import parse
+
+        text = parse(text, language="en")
+    text = _PAST_THE_HOUR.sub(lambda found: f"{found[2]}:{30 if found[1] == 'half' else 15}", normalise_value(text))
+    return _PART_OF_DAY.sub(lambda found: f"{found[1]} {'am' if found[2] == 'morning' else 'pm'}", text)
 
 
 def _in_base_unit(found: re.Match[str]) -> str:

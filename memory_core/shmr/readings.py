@@ -98,7 +98,7 @@ def readings(tokens: Sequence[str], frequent: Container[str]) -> Iterator[Readin
         for begin in range(start + 1, min(start + LONGEST_HEAD, count - 1)):
             if begin > start + 1 and keys[begin - 1] in AUXILIARIES:
                 break
-            if not literal[begin] or (keys[begin] in FUNCTION_WORDS and keys[begin] not in AUXILIARIES):
+            if not literal[begin] or not _may_begin_middle(keys, start, begin):
                 continue
             for end in range(begin + 1, min(begin + LONGEST_MIDDLE, count)):
                 if not literal[end - 1]:
@@ -126,6 +126,13 @@ def _may_begin_head(tokens: Sequence[str], keys: Sequence[str], start: int) -> b
     if keys[start - 1] in FUNCTION_WORDS or keys[start - 1] == "what":
         return True
     return start > 1 and tokens[start - 1][0].islower() and tokens[start][0].isupper()
+
+
+def _may_begin_middle(keys: Sequence[str], start: int, begin: int) -> bool:
+    """Whether what stands between head and value may begin here: at a verb or noun, or at the "that" of "it is Y that"."""
+    if keys[begin] in FUNCTION_WORDS - AUXILIARIES:
+        return start >= 2 and keys[0] == "it" and keys[begin] in ("that", "who", "where", "which")
+    return True
 
 
 def _may_be_literal(tokens: Sequence[str], i: int) -> bool:

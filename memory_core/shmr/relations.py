@@ -150,6 +150,9 @@ def _grammar(frame: Frame, participles: Collection[str]) -> tuple[str, bool] | N
 
 def _noun(frame: Frame) -> tuple[str, bool] | None:
     lead, middle, tail = frame.lead, frame.middle, frame.tail
+    if lead[:1] == ("it",) and lead[1:2] and lead[1] in _BE:
+        # "It is Y that runs X": what is put in front is the value.
+        return " ".join((*lead[2:], *middle, *tail)), True
     if lead[:1] == ("the",) and lead[-1] in _BEFORE_NOUNS and len(middle) == 1 and middle[0] in _BE and not tail:
         words, inverted = lead[1:-1], False
     elif lead or not middle:

@@ -159,7 +159,7 @@ FILLERS = words_of("go get do make lot bit much over")
 DIRECTIONS = words_of("up down out off on back away")
 """Words of direction, which say how something changed."""
 
-BARE_VERBS = words_of("be have happen occur meet sit fall lie stand stay remain keep") | {""}
+BARE_VERBS = words_of("be have happen occur meet sit fall lie stand stay remain keep cost equal total measure") | {""}
 """Verbs that say no more than that something is so, somewhere or somewhen."""
 
 QUANTITIES = words_of("all some only every each most few many several half none nobody both any no least than")

@@ -26,10 +26,11 @@ SINGLE_VALUED = re.compile(
 MANY_VALUED = words_of(
     "is like love enjoy hate dislike prefer speak know play have has own use visit read watch eat drink want need "
     "allergic allergy interested interest hobby hobbie skill friend sibling brother sister son daughter cousin child "
-    "children neighbour neighbor pet tag topic goal member parent support include contain mention attend met "
-    "meet said say stated related learn try buy bought preference note fact detail comment alias medication "
-    "ingredient dependency award contact requirement risk project book movie film song game sport instrument degree "
-    "event task food place trip colleague customer client issue feature product device"
+    "children neighbour neighbor pet tag topic goal member parent support include contain mention attend met meet "
+    "said say stated related learn try buy bought preference note fact detail comment alias medication ingredient "
+    "dependency award contact requirement risk project book movie film song game sport instrument degree event task "
+    "food place trip colleague customer client issue feature product device fluent proficient skilled versed "
+    "experienced competent capable able qualified understand master handle"
 )
 
 _NEGATION = re.compile(
