@@ -42,6 +42,8 @@ def split(
     largest = settings.max_cluster_size
     if len(group) <= largest:
         return [group]
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
     # From here on everything follows the ids' order, so that the order of the input cannot show.
     ordered = sorted(group, key=lambda row: candidates[row].memory_id.int)
     together: dict[tuple[str, ...], list[int]] = defaultdict(list)
@@ -55,7 +57,10 @@ def split(
             rows.sort(key=lambda row: (str(slots[row]), candidates[row].observed_at, candidates[row].memory_id.int))
         parts += [tuple(rows[start : start + largest]) for start in range(0, len(rows), largest)]
     units = [_Unit(part, mean) for part, mean in zip(parts, _means(parts, vectors), strict=True)]
-    pieces = _packed(_divide(units, largest), largest, settings.similarity_threshold)
+    # One thread: sums in another order would round differently and could move a unit that lies between two means, and
+    # for matrices as small as these a second thread only waits.
+    with threadpool_limits(limits=1):
+        pieces = _packed(_divide(units, largest), largest, settings.similarity_threshold)
     return [[row for unit in piece for row in unit.rows] for piece in pieces]
 
 
@@ -108,17 +113,14 @@ def _divide(units: list[_Unit], largest: int) -> list[list[_Unit]]:
 
 def _by_means(units: list[_Unit]) -> list[list[_Unit]]:
     from sklearn.cluster import KMeans
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     distinct = {hashlib.blake2b(unit.vector.tobytes(), digest_size=16).digest() for unit in units}
     count = min(-(-len(units) // (LARGEST_FOR_LINKAGE // 2)), len(distinct), 32)
     if count < 2:
         return [units]
     vectors = np.stack([unit.vector for unit in units])
-    # One thread: sums in another order would round differently and could move a unit that lies between two means.
-    with threadpool_limits(limits=1):
-        means = KMeans(n_clusters=count, n_init=1, random_state=0, max_iter=50, copy_x=False)
-        labels = means.fit_predict(vectors)
+    means = KMeans(n_clusters=count, n_init=1, random_state=0, max_iter=50, copy_x=False)
+    labels = means.fit_predict(vectors)
     parts: dict[int, list[_Unit]] = defaultdict(list)
     for unit, label in zip(units, labels.tolist(), strict=True):
         parts[label].append(unit)

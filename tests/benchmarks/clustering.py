@@ -10,6 +10,7 @@ import json
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -66,18 +67,20 @@ def measure_peer(python: str, script: Path, count: int, shapes: Iterable[str], *
     """
     found = {}
     for shape in shapes:
-        command = [python, str(script), "--n", str(count), "--shape", shape, "--llm", "empty"]
-        finished = subprocess.run(
-            [*command, "--timeout", str(timeout), "--json", "/dev/stderr"],
-            capture_output=True,
-            text=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-        try:
-            (row,) = json.loads(finished.stderr)
-        except ValueError as error:
-            raise RuntimeError(f"The peer's benchmark failed: {finished.stderr.strip()[-2000:]}") from error
+        with tempfile.NamedTemporaryFile(suffix=".json") as answer:
+            command = [python, str(script), "--n", str(count), "--shape", shape, "--llm", "empty"]
+            finished = subprocess.run(
+                [*command, "--timeout", str(timeout), "--json", answer.name],
+                capture_output=True,
+                text=True,
+                check=False,
+                stdin=subprocess.DEVNULL,
+            )
+            written = answer.read()
+        rows = json.loads(written) if finished.returncode == 0 and written else []
+        if len(rows) != 1:
+            raise RuntimeError(f"The peer's benchmark failed: {(finished.stderr or finished.stdout).strip()[-2000:]}")
+        row = rows[0]
         found[shape] = {name: row[name] for name in ("cluster_cpu_s", "cluster_s", "clusters", "largest")}
     return found
 
