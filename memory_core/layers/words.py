@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 
 def words_of(text: str) -> frozenset[str]:
     """The words of a space-separated list."""
@@ -20,6 +22,7 @@ FUNCTION_WORDS = AUXILIARIES | words_of(
 _INVARIABLE = words_of("is has was does this its always perhaps")
 
 
+@lru_cache(maxsize=65_536)
 def word_key(word: str) -> str:
     """What a word is compared by: its stem, case folded."""
     return stem(word.casefold())

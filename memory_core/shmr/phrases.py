@@ -46,12 +46,14 @@ class LearnedPhrases:
         beginnings: first words that at least two statements share while their ends differ.
         named: frames whose values are names or measures nearly always.
         frequent: words that occur in at least three statements; only these can be part of a frame.
+        read: how each statement that was learned from is read, by its content.
     """
 
     frames: Mapping[Frame, Relation] = field(default_factory=dict)
     beginnings: frozenset[tuple[str, ...]] = frozenset()
     named: frozenset[Frame] = frozenset()
     frequent: frozenset[str] = frozenset()
+    read: Mapping[str, Reading | None] = field(default_factory=dict, repr=False, compare=False)
 
 
 def learn_phrases(contents: Iterable[str], vectors: Vectors | None = None) -> LearnedPhrases:
@@ -83,23 +85,26 @@ def learn_phrases(contents: Iterable[str], vectors: Vectors | None = None) -> Le
     frames = {frame for frame in holding if len(heads[frame]) >= MIN_HEADS and len(values[frame]) >= MIN_VALUES}
     said: dict[Frame, list[Said]] = defaultdict(list)
     names: Counter[Frame] = Counter()
-    for row, each in found:
-        best = _best(each, frames)
+    read: dict[str, Reading | None] = {}
+    for (row, _, content), (_, each) in zip(statements, found, strict=True):
+        best = read[content] = _best(each, frames)
         if best is not None:
             said[best.frame].append(Said(row, normalise(best.head), normalise_value(best.value)))
             names[best.frame] += _is_name(best.value)
     named = frozenset(
         frame for frame, each in said.items() if len(each) < MIN_HEADS_TO_JUDGE or names[frame] >= MIN_NAMES * len(each)
     )
-    return LearnedPhrases(relations_of(said, vectors), _shared_beginnings(statements), named, frequent)
+    return LearnedPhrases(relations_of(said, vectors), _shared_beginnings(statements), named, frequent, read)
 
 
 def parse_sentence(content: str, learned: LearnedPhrases) -> tuple[str, str, str, bool | None] | None:
     """Subject, relation and value of a sentence, and whether the relation holds many values; None where it has none."""
-    tokens = tokens_of(content)
-    best = _best(list(readings(tokens, learned.frequent)), learned.frames) if tokens else None
+    if content in learned.read:
+        best = learned.read[content]
+    else:
+        best = _best(readings(tokens_of(content), learned.frequent), learned.frames)
     if best is None:
-        return _aligned(tokens, learned.beginnings)
+        return _aligned(tokens_of(content), learned.beginnings)
     if not _is_settled(best.head, opens_sentence=not best.frame.lead):
         return None
     relation = learned.frames[best.frame]
@@ -113,7 +118,7 @@ def parse_sentence(content: str, learned: LearnedPhrases) -> tuple[str, str, str
 def _best(found: Iterable[Reading], frames: Mapping[Frame, object] | set[Frame]) -> Reading | None:
     return max(
         (reading for reading in found if reading.frame in frames),
-        key=lambda each: (len(each.frame), len(each.frame.middle), str(each.frame), each.head, each.value),
+        key=lambda each: (each.frame.size, len(each.frame.middle), str(each.frame), each.head, each.value),
         default=None,
     )
 

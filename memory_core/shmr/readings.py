@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from memory_core.layers.words import AUXILIARIES, FUNCTION_WORDS, word_key, words_of
 from memory_core.shmr.wording import split_negation
@@ -30,15 +30,16 @@ _NAME_PARTICLES = words_of(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """The literal words of a statement, by their stems: before its head, between head and value, after its value."""
 
     lead: tuple[str, ...]
     middle: tuple[str, ...]
     tail: tuple[str, ...] = ()
 
-    def __len__(self) -> int:
+    @property
+    def size(self) -> int:
+        """How many literal words it has."""
         return len(self.lead) + len(self.middle) + len(self.tail)
 
     @property
@@ -50,8 +51,7 @@ class Frame:
         return " ".join((*self.lead, *self.middle, *self.tail))
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """One way to read a sentence."""
 
     frame: Frame
@@ -129,7 +129,7 @@ def _may_begin_head(tokens: Sequence[str], keys: Sequence[str], start: int) -> b
 
 
 def _may_begin_middle(keys: Sequence[str], start: int, begin: int) -> bool:
-    """Whether what stands between head and value may begin here: at a verb or noun, or at the "that" of "it is Y that"."""
+    """Whether the words between head and value may begin here: at a verb or noun, or at the "that" of "it is Y …"."""
     if keys[begin] in FUNCTION_WORDS - AUXILIARIES:
         return start >= 2 and keys[0] == "it" and keys[begin] in ("that", "who", "where", "which")
     return True
