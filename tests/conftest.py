@@ -26,7 +26,8 @@ def clean_environment() -> Iterator[None]:
     kept = {
         name: os.environ.pop(name)
         for name in list(os.environ)
-        if name.startswith(("SLOWWAVE_", "MNEMOSYNE_", "PREFECT_"))
+        # A real model to test with is named for the tests themselves.
+        if name.startswith(("SLOWWAVE_", "MNEMOSYNE_", "PREFECT_")) and not name.startswith("SLOWWAVE_TEST_")
     }
     if "SLOWWAVE_EVAL_DATA" in kept:
         os.environ["SLOWWAVE_EVAL_DATA"] = kept["SLOWWAVE_EVAL_DATA"]

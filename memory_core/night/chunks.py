@@ -23,6 +23,9 @@ from memory_core.runs.advance import advance, close_run, verdict
 from memory_core.runs.ledger import ISOLATION, begin_run, describe, load_run, record_failure, steps_of
 from memory_core.scope import TenantScope
 
+LONGEST_WAIT = 300.0
+"""Seconds that a step waits before it is tried again, whatever the provider of a model asked for."""
+
 Result = TypeVar("Result")
 
 
@@ -177,18 +180,14 @@ async def advance_chunk(
     return await _for_each(database, [item for item in runs if has_step(item, step)], one)
 
 
-def asked_to_wait(results: Sequence[ScopeStep], most: float) -> float:
-    """Seconds to wait before a step is tried again, as the provider of a model asked for; 0 where none did.
-
-    Args:
-        most: seconds that nobody waits longer than, whatever was asked for.
-    """
+def asked_to_wait(results: Sequence[ScopeStep]) -> float:
+    """Seconds to wait before a step is tried again, as the provider of a model asked for; 0 where none did."""
     asked = [
         float(result.error["retry_after"])
         for result in results
         if result.status == "transient" and result.error is not None and result.error.get("retry_after")
     ]
-    return min(most, max(asked, default=0.0))
+    return min(LONGEST_WAIT, max(asked, default=0.0))
 
 
 def has_step(run: ScopeRun, step: str) -> bool:

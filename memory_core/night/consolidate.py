@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
-from tenacity import AsyncRetrying, retry_if_result, stop_after_attempt, wait_exponential_jitter
+from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt, wait_exponential_jitter
 
 from memory_core.database.engine import Database
 from memory_core.errors import DatabaseUnavailable, InvalidSettings, LaterRunsExist
@@ -16,6 +16,7 @@ from memory_core.night.chunks import (
     ScopeRun,
     ScopeStep,
     advance_chunk,
+    asked_to_wait,
     begin_chunk,
     busy,
     close_chunk,
@@ -33,6 +34,8 @@ from memory_core.scope import TenantScope
 
 ATTEMPTS = 4
 """How often a step is tried that fails for a passing reason."""
+
+_BACK_OFF = wait_exponential_jitter(multiplier=0.2, max=10)
 
 
 async def consolidate(
@@ -95,7 +98,7 @@ async def _step_with_retries(database: Database, runs: Sequence[ScopeRun], step:
 
     retrying = AsyncRetrying(
         retry=retry_if_result(lambda results: any(result.status == "transient" for result in results)),
-        wait=wait_exponential_jitter(multiplier=0.2, max=10),
+        wait=_wait,
         stop=stop_after_attempt(ATTEMPTS),
         retry_error_callback=lambda tried: tried.outcome.result() if tried.outcome else [],
     )
@@ -106,6 +109,12 @@ async def _step_with_retries(database: Database, runs: Sequence[ScopeRun], step:
         raise DatabaseUnavailable(
             str(lost[0].get("message") or ""), hint="Once it answers, start the command again; it goes on where it was."
         )
+
+
+def _wait(tried: RetryCallState) -> float:
+    """Seconds before the next attempt: the back-off, or what the provider of a model asked for where that is longer."""
+    results: list[ScopeStep] = [] if tried.outcome is None else tried.outcome.result()
+    return max(_BACK_OFF(tried), asked_to_wait(results))
 
 
 async def _preview(

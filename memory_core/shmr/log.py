@@ -56,11 +56,11 @@ SELECT (SELECT count(*) FROM memories m WHERE m.tenant_id = :tenant_id AND m.sco
        (SELECT count(*) FROM harmonize_queue q WHERE q.tenant_id = :tenant_id AND q.scope_path = :scope_path
         AND q.harmonized_by_run = :run_id) AS looked_at,
        (SELECT coalesce(sum(prompt_tokens + completion_tokens), 0) FROM model_attempts c WHERE c.tenant_id = :tenant_id
-        AND c.scope_path = :scope_path AND c.run_id = :run_id) AS tokens,
+        AND c.scope_path = :scope_path AND c.run_id = :run_id AND c.purpose = 'harmonize') AS tokens,
        (SELECT coalesce(sum(cost), 0) FROM model_attempts c WHERE c.tenant_id = :tenant_id
-        AND c.scope_path = :scope_path AND c.run_id = :run_id) AS cost,
+        AND c.scope_path = :scope_path AND c.run_id = :run_id AND c.purpose = 'harmonize') AS cost,
        (SELECT count(*) FROM model_attempts c WHERE c.tenant_id = :tenant_id
-        AND c.scope_path = :scope_path AND c.run_id = :run_id) AS calls,
+        AND c.scope_path = :scope_path AND c.run_id = :run_id AND c.purpose = 'harmonize') AS calls,
        (SELECT coalesce(sum(extract(epoch FROM finished_at - started_at)), 0) * 1000 FROM run_steps s
          WHERE s.tenant_id = :tenant_id
         AND s.run_id = :run_id AND s.step = ANY(:steps)) AS duration_ms,

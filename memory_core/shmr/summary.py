@@ -15,7 +15,9 @@ def shmr_summary(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     Returns:
         `clusters_found`, `beliefs_generated`, `contradictions_resolved`, `harmony_score_avg`, `duration_ms`, `status`
         (as the resonance log has it; `failed` where even the log step is missing), and `duplicates`, `dampened`,
-        `clusters` by status, `model`, `tokens`, `cost`, `beliefs`, `superseded`, `reason`.
+        `clusters` by status, `model`, `model_calls`, `tokens`, `cost`, `estimate` (calls, tokens and cost as expected
+        before the first call, and kept answers; None where no model was to be asked), `beliefs`, `superseded`,
+        `reason`.
     """
     outcomes = {step["step"]: step for step in steps}
     logged = outcomes.get("log", {})
@@ -43,6 +45,7 @@ def shmr_summary(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "model_calls": counts.get("model_calls", 0),
         "tokens": counts.get("tokens", 0),
         "cost": details.get("cost", 0.0),
+        "estimate": (outcomes.get("harmonize", {}).get("outcome") or {}).get("details", {}).get("estimate"),
         "beliefs": list(details.get("beliefs", [])),
         "superseded": list(details.get("superseded", [])),
         "reason": "; ".join(reasons),

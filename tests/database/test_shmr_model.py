@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import uuid
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from memory_core.database.engine import Database
 from memory_core.errors import ModelOutputInvalid, ModelTimeout, ModelUnreachable, TransientError
-from memory_core.models.language import ModelAnswer, ModelRequest, language_model
+from memory_core.models.language import language_model
 from memory_core.runs.changes import changes_of
 from memory_core.runs.ledger import begin_run
 from memory_core.runs.preview import preview
@@ -19,63 +17,8 @@ from memory_core.scope import TenantScope
 from memory_core.shmr.steps import SHMR_STEPS
 from tests.builders import NIGHT, add_memory, ago
 from tests.openai_server import OpenAIServer, answer
+from tests.scripted_model import DAMPEN, UPDATE, Scripted, homes, items
 from tests.shmr_runs import beliefs, context_of, harmonize, roles, rows, state, superseded, undo, waiting
-
-
-class Scripted:
-    """A model that gives scripted answers in turn, the last one again and again; an exception is raised."""
-
-    name = "scripted/model"
-
-    def __init__(self, *script: str | Exception, before: Callable[[], Awaitable[None]] | None = None) -> None:
-        self.script = list(script)
-        self.requests: list[ModelRequest] = []
-        self.unavailable: Exception | None = None
-        self.before = before
-
-    async def complete(self, request: ModelRequest) -> ModelAnswer:
-        self.requests.append(request)
-        if self.before is not None:
-            await self.before()
-        given = self.script.pop(0) if len(self.script) > 1 else self.script[0]
-        if isinstance(given, Exception):
-            raise given
-        return ModelAnswer(given, self.name, 100, 20, 0.01, "stop", 5)
-
-    async def check(self) -> None:
-        if self.unavailable is not None:
-            raise self.unavailable
-
-
-def items(*found: dict[str, Any]) -> str:
-    """An answer; what an item leaves out is filled in."""
-    base = {"subject": "Ann", "predicate": "lives in", "object": "Bergen", "confidence": 0.8, "action": "create"}
-    base |= {"target": None, "evidence": ["m2"], "contradicts": [], "rationale": "It was said later."}
-    return json.dumps({"beliefs": [{**base, **each} for each in found]})
-
-
-UPDATE = {"action": "update", "target": "m1", "evidence": ["m2"]}
-DAMPEN = {"action": "dampen", "target": "m1", "object": "Oslo", "evidence": ["m2"]}
-
-
-async def homes(database: Database, scope: TenantScope, **first: Any) -> tuple[uuid.UUID, uuid.UUID]:
-    """Two statements of where Ann lives: m1 and m2 of one cluster."""
-    ids = []
-    for day, place, fields in ((9, "Oslo", first), (2, "Bergen", {})):
-        fields = {"confidence": 0.7, **fields}
-        ids.append(
-            await add_memory(
-                database,
-                scope,
-                f"Ann lives in {place}",
-                subject="Ann",
-                predicate="lives_in",
-                object=place,
-                observed_at=ago(days=day),
-                **fields,
-            )
-        )
-    return ids[0], ids[1]
 
 
 async def confidence(database: Database, scope: TenantScope, memory_id: uuid.UUID) -> float:
