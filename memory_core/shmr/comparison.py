@@ -8,12 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
 
-from memory_core.layers.words import AUXILIARIES, FUNCTION_WORDS
 from memory_core.shmr.clauses import TIME_WORD, Clause
 from memory_core.shmr.lemmas import can_be, lemmas, same_family
+from memory_core.shmr.like_words import (
+    EMPTY,
+    meaning,
+    only_says_how,
+    opposite,
+    same_groups,
+    without_common,
+    without_same_meaning,
+)
 from memory_core.shmr.word_groups import (
     BARE_VERBS,
     CHANGES,
@@ -23,10 +30,8 @@ from memory_core.shmr.word_groups import (
     EVENTS,
     FILLERS,
     LEAVING,
-    OPPOSITES,
     PLANNING,
     QUANTITIES,
-    SAME_GROUPS,
     WISHING,
 )
 from memory_core.shmr.wording import MANY_VALUED
@@ -51,11 +56,6 @@ LONGEST_PARAPHRASED = 6
 LONGEST_RIVAL = 8
 """Words with content from which on a sentence says more than one thing."""
 
-_EMPTY = (
-    FUNCTION_WORDS
-    | AUXILIARIES
-    | {"there", "it", "its", "their", "his", "her", "my", "our", "your", "than", "per", "every", "each", "all"}
-)
 _RANGE = frozenset({"before", "after", "under", "over", "until", "below", "above", "without"})
 
 
@@ -81,14 +81,14 @@ def compare(first: Clause, second: Clause, cosine: float) -> Verdict:
     differing = _differing_subjects(first, second)
     if differing is None:
         return _paraphrase(first, second, cosine)
-    left, right = _without_common(_content(first) + differing[0], _content(second) + differing[1])
+    left, right = without_common(_content(first) + differing[0], _content(second) + differing[1])
     if min(len(left), len(right)) > MOST_REPLACED:
         return APART
-    left, right = _without_same_meaning(left, right)
+    left, right = without_same_meaning(left, right)
     left, right = _without_echo(left, first, second), _without_echo(right, second, first)
     if any(word in differing[0] for word in left) or any(word in differing[1] for word in right):
         return _paraphrase(first, second, cosine)
-    opposite = next(((a, b) for a in left for b in right if _opposite(a, b)), None)
+    opposite = next(((a, b) for a in left for b in right if opposite(a, b)), None)
     if opposite is not None:
         left.remove(opposite[0])
         right.remove(opposite[1])
@@ -157,21 +157,21 @@ def _is_over(first: Clause, second: Clause, left: Sequence[str]) -> bool:
     if second.verb not in LEAVING or first.verb in LEAVING or first.past:
         return False
     rest = [word for word in left if word != first.verb]
-    named = any(same_family(word, other) for word in first.rest for other in second.rest if word not in _EMPTY)
+    named = any(same_family(word, other) for word in first.rest for other in second.rest if word not in EMPTY)
     return named and len(rest) <= 1
 
 
 def _at_other_times(first: Clause, second: Clause) -> bool:
     one, other = (
-        {word for word in clause.times if word not in _EMPTY and word not in EMPTY_WORDS} for clause in (first, second)
+        {word for word in clause.times if word not in EMPTY and word not in EMPTY_WORDS} for clause in (first, second)
     )
-    left, right = _without_same_meaning(*_without_common(sorted(one), sorted(other)))
+    left, right = without_same_meaning(*without_common(sorted(one), sorted(other)))
     return bool(left and right)
 
 
 def _is_planned(clause: Clause) -> bool:
     """Whether the clause says when something is to be ("is in room 2 at 09:00", "starts …"), not what happens then."""
-    return clause.passive or clause.verb in BARE_VERBS or bool(_groups(clause.verb) & PLANNING)
+    return clause.passive or clause.verb in BARE_VERBS or bool(same_groups(clause.verb) & PLANNING)
 
 
 def _differing_subjects(first: Clause, second: Clause) -> tuple[list[str], list[str]] | None:
@@ -182,7 +182,7 @@ def _differing_subjects(first: Clause, second: Clause) -> tuple[list[str], list[
     daily standup"), but not a name or number ("room 12", "the backend team's standup").
     """
     one, other = sorted(meaning(first.subject)), sorted(meaning(second.subject))
-    left, right = _without_same_meaning(*_without_common(one, other))
+    left, right = without_same_meaning(*without_common(one, other))
     if (left or right) and (len(left) == len(one) or len(right) == len(other)):
         return None
     if len(left) + len(right) == 1:
@@ -196,72 +196,14 @@ def _without_echo(words: list[str], own: Clause, other: Clause) -> list[str]:
     """The words that the other's subject does not hold ("the monthly rent is …", "the rent is … a month")."""
     kept = [word for word in words if not any(same_family(word, each) for each in other.subject)]
     empty = FILLERS | DIRECTIONS if other.verb in CHANGES else FILLERS
-    return [word for word in kept if word in own.names or not (word in empty or _only_says_how(word))]
-
-
-def _only_says_how(word: str) -> bool:
-    return word.endswith("ly") and can_be(word, "ADV") and not can_be(word, "ADJ")
-
-
-def meaning(words: Sequence[str]) -> frozenset[str]:
-    """The words that carry meaning."""
-    return frozenset(word for word in words if word not in _EMPTY)
+    return [word for word in kept if word in own.names or not (word in empty or only_says_how(word))]
 
 
 def _content(clause: Clause) -> list[str]:
-    words = [word for word in clause.rest if word not in _EMPTY or word in _RANGE]
+    words = [word for word in clause.rest if word not in EMPTY or word in _RANGE]
     if clause.rest[-1:] in (("on",), ("off",), ("in",), ("out",)):
         words.append(clause.rest[-1])
     return ([clause.verb] if clause.verb not in BARE_VERBS else []) + words
-
-
-def _without_common(left: list[str], right: list[str]) -> tuple[list[str], list[str]]:
-    left, right = list(left), list(right)
-    for word in list(left):
-        match = next((each for each in right if same_family(each, word) or _same_hour(each, word)), None)
-        if match is not None:
-            left.remove(word)
-            right.remove(match)
-    return left, right
-
-
-def _without_same_meaning(left: list[str], right: list[str]) -> tuple[list[str], list[str]]:
-    for word in list(left):
-        match = next((each for each in right if _groups(each) & _groups(word)), None)
-        if match is not None:
-            left.remove(word)
-            right.remove(match)
-    return left, right
-
-
-def _same_hour(first: str, second: str) -> bool:
-    """Whether one is a bare number and the other that full hour ("at 2", "at 02:00")."""
-    number, clock = sorted((first, second), key=len)
-    return number.isdigit() and clock == f"{int(number):02d}:00"
-
-
-@lru_cache(maxsize=65_536)
-def _groups(word: str) -> frozenset[int]:
-    return frozenset().union(*(SAME_GROUPS.get(form, frozenset()) for form in lemmas(word)))
-
-
-@lru_cache(maxsize=65_536)
-def _opposites(word: str) -> frozenset[str]:
-    return frozenset().union(*(OPPOSITES.get(form, frozenset()) for form in lemmas(word)))
-
-
-def _opposite(first: str, second: str) -> bool:
-    opposites = _opposites(first)
-    if opposites and not opposites.isdisjoint(lemmas(second)):
-        return True
-    shorter, longer = sorted((first, second), key=len)
-    return len(shorter) >= 4 and longer in (
-        f"un{shorter}",
-        f"in{shorter}",
-        f"dis{shorter}",
-        f"non{shorter}",
-        f"im{shorter}",
-    )
 
 
 def _denied(first: Clause, second: Clause, left: list[str], right: list[str], cosine: float) -> Verdict:
@@ -318,7 +260,7 @@ def _one_statement(first: Clause, second: Clause) -> bool:
     one, other = first.verb, second.verb
     if one in BARE_VERBS and other in BARE_VERBS:
         return True
-    return one == other or bool(_groups(one) & _groups(other)) or one in CHANGES or other in CHANGES
+    return one == other or bool(same_groups(one) & same_groups(other)) or one in CHANGES or other in CHANGES
 
 
 def _of_several(clause: Clause) -> bool:

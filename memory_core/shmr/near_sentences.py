@@ -13,7 +13,7 @@ import numpy as np
 
 from memory_core.layers.components import Vectors
 from memory_core.shmr.candidates import Candidate
-from memory_core.shmr.comparison import meaning
+from memory_core.shmr.like_words import meaning
 from memory_core.shmr.messages import weights
 from memory_core.shmr.sentences import same_speaker
 from memory_core.shmr.slots import Slot

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from memory_core.layers.components import Vectors
 from memory_core.layers.normal_text import normalise, normalise_value
 from memory_core.layers.words import AUXILIARIES, FUNCTION_WORDS, word_key
+from memory_core.shmr.alike_frames import MIN_HEADS, Said
 from memory_core.shmr.readings import POSSESSIVE, Frame, Reading, readings, text_of, tokens_of
-from memory_core.shmr.relations import MIN_HEADS_TO_JUDGE, Relation, Said, relations_of
+from memory_core.shmr.relations import MIN_HEADS_TO_JUDGE, Relation, relations_of
 from memory_core.shmr.wording import (
     INDEFINITE,
     MANY_VALUED,
@@ -31,7 +32,6 @@ _CLAUSE = re.compile(r"[;:]|\b(?i:that|because|which|who|when|while|if|but|and|o
 
 SHORT_VALUE = 5
 LONGEST_ALIGNED_VALUE = 8
-MIN_HEADS = 3
 MIN_VALUES = 2
 MIN_NAMES = 0.8
 """Share of a relation's values that are names or measures from which on another kind of value is not trusted."""
