@@ -14,9 +14,9 @@ from memory_core.shmr.clauses import TIME_WORD, Clause
 from memory_core.shmr.lemmas import can_be, lemmas, same_family
 from memory_core.shmr.like_words import (
     EMPTY,
+    are_opposite,
     meaning,
     only_says_how,
-    opposite,
     same_groups,
     without_common,
     without_same_meaning,
@@ -88,7 +88,7 @@ def compare(first: Clause, second: Clause, cosine: float) -> Verdict:
     left, right = _without_echo(left, first, second), _without_echo(right, second, first)
     if any(word in differing[0] for word in left) or any(word in differing[1] for word in right):
         return _paraphrase(first, second, cosine)
-    opposite = next(((a, b) for a in left for b in right if opposite(a, b)), None)
+    opposite = next(((a, b) for a in left for b in right if are_opposite(a, b)), None)
     if opposite is not None:
         left.remove(opposite[0])
         right.remove(opposite[1])

@@ -60,7 +60,7 @@ def _opposites(word: str) -> frozenset[str]:
     return frozenset().union(*(OPPOSITES.get(form, frozenset()) for form in lemmas(word)))
 
 
-def opposite(first: str, second: str) -> bool:
+def are_opposite(first: str, second: str) -> bool:
     """Whether two words exclude one another."""
     opposites = _opposites(first)
     if opposites and not opposites.isdisjoint(lemmas(second)):
