@@ -102,7 +102,10 @@ def compare(first: Clause, second: Clause, cosine: float) -> Verdict:
     if not left and not right:
         if first.affirmed == second.affirmed:
             return Verdict("same", "the same words in another form") if first.times == second.times else APART
-        return Verdict("rival", "one affirms what the other denies") if not first.past else APART
+        denied, told = (second, first) if first.affirmed else (first, second)
+        # "Eats fish" and "does not eat fish on Fridays": the denial is of something narrower.
+        narrower = bool(denied.times) and not told.times
+        return APART if first.past or narrower else Verdict("rival", "one affirms what the other denies")
     if first.affirmed != second.affirmed:
         return _denied(first, second, left, right, cosine)
     if not first.affirmed:
