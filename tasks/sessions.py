@@ -8,7 +8,9 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 
 from memory_core.database.engine import Database
+from memory_core.models.pacing import paced_by
 from memory_core.settings import Settings
+from tasks.limits import shared_pace
 
 _OPEN: ContextVar[tuple[asyncio.AbstractEventLoop, Database] | None] = ContextVar("_OPEN", default=None)
 
@@ -32,6 +34,7 @@ async def session() -> AsyncIterator[Database]:
     async with await asyncio.to_thread(lambda: Database.open(Settings.load())) as database:
         token = _OPEN.set((loop, database))
         try:
-            yield database
+            with paced_by(shared_pace(database.settings)):
+                yield database
         finally:
             _OPEN.reset(token)

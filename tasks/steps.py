@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
@@ -10,7 +11,7 @@ from prefect import State
 from prefect.states import Completed, Failed
 
 from memory_core.errors import PermanentError, TransientError
-from memory_core.night.chunks import ScopeRun, ScopeStep, advance_chunk
+from memory_core.night.chunks import ScopeRun, ScopeStep, advance_chunk, asked_to_wait
 from memory_core.night.context import context_for
 from memory_core.night.steps import steps_of_kind
 from memory_core.runs.ledger import load_run, record_failure
@@ -26,8 +27,8 @@ async def advance_step(step: str, runs: Sequence[Mapping[str, Any]]) -> State[An
     """Do one step in each run of the chunk, and say how it went.
 
     What failed for a passing reason makes the task fail with a TransientError once the other scopes are done, so
-    that Prefect tries again; those that are done find their committed result. On the last try it is recorded as
-    a failure of its scope.
+    that Prefect tries again; those that are done find their committed result. Where the provider of a model asked to
+    wait, the task waits that long before. On the last try it is recorded as a failure of its scope.
 
     Args:
         runs: `ScopeRun.to_dict()` of each scope.
@@ -40,6 +41,8 @@ async def advance_step(step: str, runs: Sequence[Mapping[str, Any]]) -> State[An
         results = await advance_chunk(database, items, step, last_attempt=is_last_attempt())
     waiting = [result for result in results if result.status == "transient"]
     if waiting:
+        # Prefect's own delays are fixed when a task is defined.
+        await asyncio.sleep(asked_to_wait(waiting))
         message = _message(step, "has to wait", waiting, len(results))
         return Failed(message=message, data=TransientError(message, step=step))
     await report_step(step, results)
