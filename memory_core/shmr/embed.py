@@ -1,7 +1,8 @@
 """SHMR's step embed: gives every current memory and belief its vector of the current model.
 
 Also what the sleep phases made this night. Without vectors nothing can be compared, so a provider that fails is
-reported here, and what has no vector keeps waiting.
+reported here, and what has no vector keeps waiting. A text for which the model gives no usable vector is found by
+halving the page it is in, so that it alone waits.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from numpy.typing import NDArray
 from memory_core.beliefs.vectors import vector_text
 from memory_core.database.engine import Database
 from memory_core.database.scoped import ScopedConnection
-from memory_core.errors import SlowwaveError
+from memory_core.errors import EmbeddingMismatch, ModelOutputInvalid, SlowwaveError
+from memory_core.models.embedding import EmbeddingProvider
 from memory_core.runs.context import RunContext, Step
 from memory_core.runs.outcome import SAMPLE_SIZE, StepOutcome
 from memory_core.shmr.stored import CURRENT
@@ -25,6 +27,9 @@ NAME = "embed"
 
 PAGE = 500
 """Texts of one call, and rows of one statement."""
+
+MOST_UNUSABLE = 20
+"""Texts without a usable vector that are looked for in one run; with more of them the model is at fault."""
 
 _MISSING = f"""
 SELECT m.id, 'content' AS aspect, m.content AS text
@@ -85,10 +90,13 @@ class Embedded:
     """What the provider gave.
 
     Attributes:
-        vectors: shape (n, d) for the first n texts.
-        problem: why the rest has none; empty where all have.
+        asked: how many texts had no vector.
+        texts: n of them that have one now.
+        vectors: shape (n, d).
+        problem: why the others have none; empty where all have.
     """
 
+    asked: int
     texts: Sequence[Text]
     vectors: NDArray[np.float32]
     problem: str = ""
@@ -101,17 +109,47 @@ async def read(connection: ScopedConnection, context: RunContext) -> list[Text]:
 
 
 async def call(texts: list[Text], context: RunContext, _: Database) -> Embedded:
-    """Embed page by page; what was done before a failure is kept."""
-    pages: list[NDArray[np.float32]] = []
+    """Embed page by page; what was done before a failure is kept, and so is what stands beside a text that fails."""
+    pages: list[tuple[Sequence[Text], NDArray[np.float32]]] = []
+    unusable: list[str] = []
     problem = ""
     for start in range(0, len(texts), PAGE):
         try:
-            pages.append(await context.embedding.embed([each.text for each in texts[start : start + PAGE]]))
+            pages += await _usable(context.embedding, texts[start : start + PAGE], unusable)
         except SlowwaveError as error:
             problem = f"embedding unavailable: {error}"
             break
-    vectors = np.concatenate(pages) if pages else np.zeros((0, 0), dtype=np.float32)
-    return Embedded(texts, vectors, problem)
+    if unusable and not problem:
+        problem = f"embedding unavailable for {len(unusable)} of {len(texts)} texts: {unusable[0]}"
+    vectors = np.concatenate([page for _, page in pages]) if pages else np.zeros((0, 0), dtype=np.float32)
+    return Embedded(len(texts), [text for page, _ in pages for text in page], vectors, problem)
+
+
+async def _usable(
+    provider: EmbeddingProvider, texts: Sequence[Text], unusable: list[str], *, is_page: bool = True
+) -> list[tuple[Sequence[Text], NDArray[np.float32]]]:
+    """The texts of a page that have usable vectors, with these; adds to `unusable` why each of the others has none.
+
+    Raises:
+        SlowwaveError: the provider failed, or too many texts have no usable vector.
+    """
+    try:
+        return [(texts, await provider.embed([each.text for each in texts]))]
+    except (ModelOutputInvalid, EmbeddingMismatch) as error:
+        # A whole page of another dimension is another model, not a bad text.
+        if is_page and isinstance(error, EmbeddingMismatch):
+            raise
+        if len(texts) == 1:
+            unusable.append(str(error))
+            if len(unusable) > MOST_UNUSABLE:
+                raise
+            return []
+    middle = len(texts) // 2
+    return [
+        part
+        for half in (texts[:middle], texts[middle:])
+        for part in await _usable(provider, half, unusable, is_page=False)
+    ]
 
 
 async def embed(connection: ScopedConnection, context: RunContext, answer: Embedded) -> StepOutcome:
@@ -139,13 +177,13 @@ async def embed(connection: ScopedConnection, context: RunContext, answer: Embed
         if any(each.aspect == "belief" for each in page):
             await connection.execute(_INSERT_BELIEFS, **values)
     return StepOutcome(
-        candidates=len(answer.texts),
+        candidates=answer.asked,
         changed=done,
-        skipped={"no vector": len(answer.texts) - done} if done < len(answer.texts) else {},
+        skipped={"no vector": answer.asked - done} if done < answer.asked else {},
         sample=tuple(dict.fromkeys(str(each.id) for each in answer.texts[:done]))[:SAMPLE_SIZE],
         counts={"embedded": done},
         details={"model": model},
-        reason=problem or ("" if answer.texts else "everything has a vector"),
+        reason=problem or ("" if answer.asked else "everything has a vector"),
     )
 
 

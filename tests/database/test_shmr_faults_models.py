@@ -119,25 +119,47 @@ def embedding_server(broken: Callable[[str], list[float] | None]) -> OpenAIServe
 
 
 @pytest.mark.parametrize(
-    ("name", "vector"),
-    [("NaN", [float("nan")] * 4), ("zeros", [0.0] * 4), ("another dimension", [1.0, 2.0])],
+    "vector",
+    [[float("nan")] * 4, [0.0] * 4, [1.0, 2.0]],
+    ids=["NaN", "zeros", "another dimension"],
 )
-async def test_a_bad_vector_keeps_nobody_from_a_night(
-    database: Database, scope: TenantScope, name: str, vector: list[float]
+async def test_a_bad_vector_is_left_out_and_counted(
+    database: Database, scope: TenantScope, vector: list[float]
 ) -> None:
-    """F4: the run ends, its row is written and says what was wrong; nothing bad is stored, and nothing is lost."""
-    ids = await homes(database, scope)
-    with embedding_server(lambda text: vector if "Oslo" in text else None) as server:
+    """F4: the text it was given for waits alone, night after night, and is counted; the others are harmonised."""
+    (bad, _), (old, new), *_ = await many_homes(database, scope, 6)
+    with embedding_server(lambda text: vector if text == f"{PEOPLE[0]} lives in Oslo" else None) as server:
+        provider = embedding_provider("litellm:openai/test", api_base=server.url, api_key="k", dimension=4)
+        for night in (1, 2):
+            run = await harmonize(database, scope, ago(hours=2 - night), embedding=provider)
+            assert (await superseded(database, scope))[old] == (new, "update")
+            assert await waiting(database, scope) == {bad}
+            assert "embedding unavailable" in run.summary["reason"]
+    logged = await rows(database, scope, "SELECT status, counts FROM memory_resonance_log ORDER BY as_of")
+    assert [row["status"] for row in logged] == ["partial", "embedding_unavailable"]
+    assert [row["counts"]["no_vector"] for row in logged] == [1, 1]
+    assert (
+        await rows(
+            database, scope, "SELECT 1 FROM memory_embeddings WHERE memory_id = :id AND aspect = 'content'", id=bad
+        )
+        == []
+    )
+
+
+async def test_a_model_without_one_usable_vector_is_asked_a_bounded_number_of_times(
+    database: Database, scope: TenantScope
+) -> None:
+    """F4: the run ends, its row says what was wrong, nothing is stored, and the next night does the work."""
+    for number in range(40):
+        await add_memory(database, scope, f"Shelf {number} is in hall {number % 7}")
+    with embedding_server(lambda _: [0.0] * 4) as server:
         provider = embedding_provider("litellm:openai/test", api_base=server.url, api_key="k")
         run = await harmonize(database, scope, embedding=provider)
-    assert run.status == "applied"
-    assert run.summary["status"] == "embedding_unavailable"
-    assert "embedding unavailable" in run.summary["reason"]
-    (logged,) = await rows(database, scope, "SELECT status, counts FROM memory_resonance_log")
-    assert (logged["status"], logged["counts"]["no_vector"] > 0) == ("embedding_unavailable", True)
-    assert await superseded(database, scope) == {}
-    assert ids[0] in await waiting(database, scope)
-    assert (await harmonize(database, scope)).summary["status"] == "harmonized"
+        assert len(server.posts()) < 60
+    assert (run.status, run.summary["status"]) == ("applied", "embedding_unavailable")
+    assert await rows(database, scope, "SELECT 1 FROM memory_embeddings") == []
+    assert len(await waiting(database, scope)) == 40
+    assert (await harmonize(database, scope)).summary["status"] != "embedding_unavailable"
 
 
 async def test_each_way_to_say_nothing_has_its_own_status(
