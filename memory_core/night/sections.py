@@ -1,4 +1,4 @@
-"""Every section of settings that a night reads, so that all of them can be checked before one."""
+"""Every section of settings there is, so that all of them can be checked before a night."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pydantic import BaseModel
 from memory_core.models.budgets import BudgetSettings
 from memory_core.runs.guards import GuardSettings
 from memory_core.settings import Settings
+from memory_core.shmr.reflect import NAME as REFLECT
+from memory_core.shmr.reflect import ReflectSettings
 from memory_core.shmr.settings import ENVIRONMENT_ALIASES, ShmrSettings
 from memory_core.sleep import (
     cooccurrence,
@@ -36,6 +38,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     promotion.NAME: promotion.PromotionSettings,
     duplicate_merge.NAME: duplicate_merge.DuplicateMergeSettings,
     "shmr": ShmrSettings,
+    REFLECT: ReflectSettings,
     "guards": GuardSettings,
     "budget": BudgetSettings,
 }

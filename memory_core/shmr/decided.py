@@ -23,6 +23,7 @@ class Decided:
         iteration: attempts, kept answers included.
         score: the harmony of a proposal, -1 to 1.
         call_key: of the call whose answer was taken, else of the last one.
+        call_keys: of each belief's own call, where they come from several; empty where `call_key` is that of all.
         rejected: what was turned down, with attempt and reason; never free text of a model.
         vectors: shape (n, d), one row a belief, where they were computed already.
         bought: attempts that were paid for now; kept answers are none.
@@ -37,6 +38,7 @@ class Decided:
     iteration: int = 0
     score: float | None = None
     call_key: str | None = None
+    call_keys: tuple[str | None, ...] = ()
     rejected: list[dict[str, Any]] = field(default_factory=list)
     vectors: NDArray[np.float32] | None = None
     bought: int = 0

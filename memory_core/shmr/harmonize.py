@@ -187,7 +187,7 @@ def _stating_denials(cluster: StoredCluster, decision: ClusterDecision) -> Clust
 
 
 def _document(decided: Decided) -> dict[str, Any]:
-    proposal = None
+    proposal: dict[str, Any] | None = None
     if decided.decision is not None:
         proposal = {
             "decision": decided.decision.to_dict(),
@@ -195,6 +195,8 @@ def _document(decided: Decided) -> dict[str, Any]:
             "version": decided.version,
             "vectors": pack(decided.vectors),
         }
+        if decided.call_keys:
+            proposal["call_keys"] = list(decided.call_keys)
     return {
         "cluster_id": decided.cluster_id,
         "status": decided.status,

@@ -83,6 +83,9 @@ class Judge:
             return whole
         decision = _together([part.decision for part in proposed if part.decision is not None])
         whole.call_key = proposed[0].call_key
+        whole.call_keys = tuple(
+            part.call_key for part in proposed if part.decision is not None for _ in part.decision.beliefs
+        )
         if contradicts(cluster, decision):
             whole.rejected.append({"attempt": whole.iteration, "reason": "contradicts"})
             whole.status, whole.reason = "rejected", CONTRADICTION

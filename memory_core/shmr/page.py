@@ -160,6 +160,8 @@ async def _hold(
 def _beliefs_of(case: Case, gone: set[UUID], skipped: Counter[str]) -> list[NewBelief]:
     cluster, proposal = case.cluster, case.cluster["proposal"]
     vectors = BeliefVectors.from_proposal(proposal)
+    # A model that was asked in several calls has told each belief in one of them.
+    calls = proposal.get("call_keys") or [cluster["model_call_key"]] * len(case.decision.beliefs)
     beliefs = []
     for position, belief in enumerate(case.decision.beliefs):
         if case.belief_ids[position] not in case.believed:
@@ -190,7 +192,7 @@ def _beliefs_of(case: Case, gone: set[UUID], skipped: Counter[str]) -> list[NewB
                 iteration=cluster["iteration"],
                 model=proposal["by"],
                 version=proposal["version"],
-                call_key=cluster["model_call_key"],
+                call_key=calls[position],
                 vector=vectors.own[position],
                 vector_of=vectors.of_memories[position],
             )

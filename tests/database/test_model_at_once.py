@@ -316,6 +316,21 @@ async def test_a_refused_cluster_is_asked_about_in_halves(database: Database, sc
     assert len(await rows(database, scope, "SELECT 1 FROM model_calls")) == 1
 
 
+async def test_a_belief_names_the_call_that_told_it(database: Database, scope: TenantScope) -> None:
+    """Both halves of a refused cluster bring a belief: one cluster, and each with its own call."""
+    await family(database, scope)
+    model = Scripted(
+        ModelOutputInvalid("No.", reason="refused"),
+        items({"action": "update", "target": "m3", "evidence": ["m4"], "predicate": "lives at"}),
+        items({"action": "update", "target": "m1", "evidence": ["m2"]}),
+    )
+    run = await harmonize(database, scope, language=model, settings=JOINED)
+    assert run.summary["clusters"] == {"applied": 1}
+    held = await beliefs(database, scope)
+    assert [each["content"] for each in held] == ["Ann lives at Bergen", "Ann lives in Bergen"]
+    assert [each["model_call_key"] for each in held] == [request.cache_key() for request in model.requests[1:]]
+
+
 async def test_an_answer_cut_off_twice_is_asked_for_in_halves(database: Database, scope: TenantScope) -> None:
     """First more room, then a smaller cluster; each half may be asked once, for three attempts are all there are."""
     await family(database, scope)

@@ -44,6 +44,9 @@ def test_a_night_with_the_default_models_asks_no_host(database_url: str, tmp_pat
     for arguments in (
         ("remember", "Ann lives in Oslo"),
         ("remember", "Ann lives in Bergen"),
+        ("harmonize", "--json"),
+        ("remember", "Ann lives in Rome"),
+        ("harmonize", "--dry-run", "--json"),
         ("nightly", "--json"),
         ("recall", "where does Ann live"),
         ("reflect", "where does Ann live"),
