@@ -14,6 +14,7 @@ from memory_core.beliefs.cascade import withdraw_fallen_support
 from memory_core.database.scoped import ScopedConnection
 from memory_core.runs.context import RunContext, Step
 from memory_core.runs.outcome import SAMPLE_SIZE, StepOutcome
+from memory_core.shmr.queue import reclaim
 from memory_core.shmr.stored import ELIGIBLE, shmr_settings
 
 NAME = "collect"
@@ -105,10 +106,14 @@ async def pass_over(connection: ScopedConnection, found: Waiting) -> None:
 
 
 async def collect(connection: ScopedConnection, context: RunContext, _: object = None) -> StepOutcome:
-    """Count what waits and what it can be compared with; make beliefs stale whose evidence fell."""
+    """Count what waits and what it can be compared with; make beliefs stale whose evidence fell.
+
+    What a run that died had taken waits again, without anybody's doing.
+    """
     stale = await withdraw_fallen_support(
         connection, "its evidence was retired, replaced or expired", at=connection.as_of
     )
+    reclaimed = await reclaim(connection)
     found = await waiting(connection, context)
     candidates = await connection.scalar(_COUNT)
     skipped = {
@@ -129,7 +134,12 @@ async def collect(connection: ScopedConnection, context: RunContext, _: object =
         changed=stale,
         skipped={name: count for name, count in skipped.items() if count},
         sample=tuple(str(memory_id) for memory_id in list(found.reasons)[:SAMPLE_SIZE]),
-        counts={"waiting": len(found.reasons), "comparable": candidates, "beliefs_withdrawn": stale},
+        counts={
+            "waiting": len(found.reasons),
+            "comparable": candidates,
+            "beliefs_withdrawn": stale,
+            "reclaimed": reclaimed,
+        },
         reason=reason,
     )
 

@@ -14,6 +14,22 @@ WHERE c.tenant_id = :tenant_id AND c.scope_path = :scope_path AND c.run_id = :ru
   AND q.harmonized_by_run = :run_id
 """
 
+# The run's own process closed nothing, so a later run closes for it what it had taken and not brought to an end.
+_RECLAIM = """
+WITH left_open AS (
+  UPDATE memory_resonance_clusters c SET status = 'failed', reason = 'its run ended before it was finished'
+  FROM runs r
+  WHERE r.tenant_id = :tenant_id AND r.scope_path = :scope_path AND r.status = 'interrupted'
+    AND c.tenant_id = :tenant_id AND c.scope_path = :scope_path AND c.run_id = r.id
+    AND c.status IN ('pending', 'proposed', 'accepted')
+  RETURNING c.run_id, c.members
+)
+UPDATE harmonize_queue q SET harmonized_by_run = NULL
+FROM left_open c, jsonb_array_elements(c.members) AS member
+WHERE q.tenant_id = :tenant_id AND q.scope_path = :scope_path AND q.memory_id = CAST(member ->> 'memory_id' AS uuid)
+  AND q.harmonized_by_run = c.run_id
+"""
+
 # A decision that a person took back stays the undo's own row: the journal restores its verdict.
 _KEEP = """
 INSERT INTO decisions AS d (tenant_id, scope_path, decision_key, phase, verdict, members, rules_version, run_id,
@@ -33,6 +49,11 @@ async def put_back(connection: ScopedConnection, cluster_ids: Sequence[str]) -> 
     """Let what this run took from the queue for these clusters wait again."""
     if cluster_ids:
         await connection.execute(_PUT_BACK, ids=list(cluster_ids))
+
+
+async def reclaim(connection: ScopedConnection) -> int:
+    """Let wait again what interrupted runs had taken from the queue and not brought to an end; returns how many."""
+    return (await connection.execute(_RECLAIM)).rowcount
 
 
 async def keep_decisions(connection: ScopedConnection, cluster_ids: Sequence[str], verdict: str, version: str) -> None:
