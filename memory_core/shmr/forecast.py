@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from memory_core.errors import InvalidInput
 from memory_core.models.call_cache import CallCache
 from memory_core.models.language import ModelRequest
+from memory_core.models.prices import price
 from memory_core.models.tokens import estimate_call
 from memory_core.shmr.questions import first_request
 from memory_core.shmr.settings import ShmrSettings
@@ -49,11 +51,16 @@ async def forecast(clusters: Sequence[StoredCluster], model: str, cache: CallCac
     new = [request for request in requests if request.cache_key() not in kept]
     if cache.replay_only or not new:
         return Forecast(kept=len(requests) - len(new))
-    estimates = [await estimate_call(request, priced=True) for request in new]
-    costs = [each.cost for each in estimates if each.cost is not None]
-    return Forecast(
-        calls=len(new),
-        tokens=sum(each.tokens for each in estimates),
-        cost=round(sum(costs), 6) if len(costs) == len(new) else None,
-        kept=len(requests) - len(new),
-    )
+    estimates = [await estimate_call(request, priced=False) for request in new]
+    tokens = sum(each.tokens for each in estimates)
+    read = sum(each.read_tokens for each in estimates)
+    cost = await asyncio.to_thread(_cost, model, read, tokens - read)
+    return Forecast(calls=len(new), tokens=tokens, cost=cost, kept=len(requests) - len(new))
+
+
+def _cost(model: str, read: int, written: int) -> float | None:
+    """By the price of a thousand tokens: some providers charge more for a token of a very long call."""
+    thousand_read, thousand_written = price(model, 1_000, 0), price(model, 0, 1_000)
+    if thousand_read is None or thousand_written is None:
+        return None
+    return round(thousand_read * read / 1_000 + thousand_written * written / 1_000, 6)

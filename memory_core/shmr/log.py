@@ -57,7 +57,8 @@ SELECT (SELECT count(*) FROM memories m WHERE m.tenant_id = :tenant_id AND m.sco
         AND q.harmonized_by_run = :run_id) AS looked_at,
        (SELECT coalesce(sum(prompt_tokens + completion_tokens), 0) FROM model_attempts c WHERE c.tenant_id = :tenant_id
         AND c.scope_path = :scope_path AND c.run_id = :run_id AND c.purpose = 'harmonize') AS tokens,
-       (SELECT coalesce(sum(cost), 0) FROM model_attempts c WHERE c.tenant_id = :tenant_id
+       (SELECT CASE WHEN coalesce(bool_or(cost IS NULL AND prompt_tokens + completion_tokens > 0), false) THEN NULL
+                ELSE coalesce(sum(cost), 0) END FROM model_attempts c WHERE c.tenant_id = :tenant_id
         AND c.scope_path = :scope_path AND c.run_id = :run_id AND c.purpose = 'harmonize') AS cost,
        (SELECT count(*) FROM model_attempts c WHERE c.tenant_id = :tenant_id
         AND c.scope_path = :scope_path AND c.run_id = :run_id AND c.purpose = 'harmonize') AS calls,
@@ -173,7 +174,7 @@ async def log(connection: ScopedConnection, context: RunContext, _: object = Non
         details={
             "status": status,
             "model": model,
-            "cost": float(counts["cost"]),
+            "cost": None if counts["cost"] is None else float(counts["cost"]),
             "harmony_score_avg": round(score, 4),
             "clusters_by_status": statuses,
             "beliefs": [_belief(row) for row in beliefs[:BELIEFS_SHOWN]],

@@ -45,7 +45,7 @@ async def read_resonance_log(connection: ScopedConnection, *, limit: int | None 
             "parameters": row["parameters"],
             "counts": row["counts"],
             "tokens": row["tokens"],
-            "cost": float(row["cost"]),
+            "cost": None if row["cost"] is None else float(row["cost"]),
         }
         for row in await connection.rows(_LOG, limit=limit)
     ]

@@ -167,6 +167,11 @@ def model_facts(shmr: Mapping[str, Any]) -> Iterable[str]:
         yield f"{int(shmr['tokens']):,} tokens"
     cost = shmr.get("cost")
     yield "cost unknown" if cost is None else f"cost ${float(cost):.4f}"
+    expected = shmr.get("estimate") or {}
+    if expected.get("calls"):
+        money = expected.get("cost")
+        price = "" if money is None else f", ${float(money):.4f}"
+        yield f"expected for a first attempt at most {int(expected.get('tokens') or 0):,} tokens{price}"
 
 
 def moment(time: object) -> str:

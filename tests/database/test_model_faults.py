@@ -178,6 +178,8 @@ async def test_everything_that_a_provider_may_send(
         assert 500 < run.summary["tokens"] < 3_000
     else:
         assert run.summary["tokens"] == case.tokens
+    # No table knows what our server costs, and what is unknown is not told as free.
+    assert run.summary["cost"] == (None if run.summary["tokens"] else 0.0)
     applied = case.cluster == "applied"
     assert await superseded(database, scope) == ({old: (new, "update")} if applied else {})
     held = await beliefs(database, scope)

@@ -273,6 +273,12 @@ def test_model_calls_and_their_cost_are_told() -> None:
         "cost $0.0421",
     )
     assert build_morning_report(night(shmr={**shmr, "cost": None})).facts[-1] == "cost unknown"
+    expected = {"calls": 3, "tokens": 20100, "cost": 0.09, "kept": 1}
+    assert build_morning_report(night(shmr={**shmr, "estimate": expected})).facts[-1] == (
+        "expected for a first attempt at most 20,100 tokens, $0.0900"
+    )
+    kept = {"calls": 0, "tokens": 0, "cost": 0.0, "kept": 4}
+    assert build_morning_report(night(shmr={**shmr, "estimate": kept})).facts[-1] == "cost $0.0421"
 
 
 HOSTILE = (

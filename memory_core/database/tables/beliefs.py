@@ -214,7 +214,7 @@ memory_resonance_log = Table(
     document("parameters"),
     document("counts"),
     Column("tokens", Integer, nullable=False, server_default="0"),
-    Column("cost", Numeric(12, 6), nullable=False, server_default="0"),
+    Column("cost", Numeric(12, 6), server_default="0", comment="Null where a model without a known price answered."),
     PrimaryKeyConstraint("tenant_id", "id"),
     one_of("status", *RUN_STATUSES),
     Index("ix_memory_resonance_log_time", "tenant_id", "scope_path", "created_at"),

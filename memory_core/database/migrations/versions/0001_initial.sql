@@ -159,12 +159,14 @@ CREATE TABLE slowwave.memory_resonance_log (
 	parameters JSONB DEFAULT '{}'::jsonb NOT NULL, 
 	counts JSONB DEFAULT '{}'::jsonb NOT NULL, 
 	tokens INTEGER DEFAULT '0' NOT NULL, 
-	cost NUMERIC(12, 6) DEFAULT '0' NOT NULL, 
+	cost NUMERIC(12, 6) DEFAULT '0', 
 	CONSTRAINT pk_memory_resonance_log PRIMARY KEY (tenant_id, id), 
 	CONSTRAINT ck_memory_resonance_log_status_known CHECK (status IN ('harmonized', 'no_convergence', 'insufficient_candidates', 'nothing_changed', 'model_unavailable', 'embedding_unavailable', 'budget_exhausted', 'partial', 'failed'))
 );
 
 CREATE INDEX ix_memory_resonance_log_time ON slowwave.memory_resonance_log (tenant_id, scope_path, created_at);
+
+COMMENT ON COLUMN slowwave.memory_resonance_log.cost IS 'Null where a model without a known price answered.';
 
 CREATE TABLE slowwave.model_attempts (
 	tenant_id TEXT NOT NULL, 
