@@ -26,11 +26,12 @@ MANY_FRAMES = 200
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One statement as a frame reads it: its row among the statements, and its normalised head and value."""
+    """One statement as a frame reads it: its row among the statements, its normalised head and value, and when."""
 
     row: int
     head: str
     value: str
+    at: float = 0.0
 
 
 def alike(said: Mapping[Frame, Sequence[Said]], vectors: Vectors) -> Iterable[tuple[float, Frame, Frame, bool]]:

@@ -103,7 +103,11 @@ async def cluster(connection: ScopedConnection, context: RunContext, _: object =
 
 
 def _group(collected: Collected, settings: ShmrSettings) -> tuple[list[Slot | None], list[Cluster]]:
-    learned = learn_phrases([candidate.content for candidate in collected.candidates], collected.content_vectors)
+    learned = learn_phrases(
+        [candidate.content for candidate in collected.candidates],
+        collected.content_vectors,
+        [candidate.observed_at.timestamp() for candidate in collected.candidates],
+    )
     slots = [slot_of(candidate, learned) for candidate in collected.candidates]
     near = near_sentences(collected.candidates, slots, collected.content_vectors, settings.similarity_threshold)
     clusters = group(

@@ -8,7 +8,7 @@ from itertools import takewhile
 from memory_core.layers.words import AUXILIARIES, FUNCTION_WORDS
 from memory_core.shmr.lemmas import verb_of
 from memory_core.shmr.readings import POSSESSIVE, Frame
-from memory_core.shmr.word_groups import ENCOUNTERS
+from memory_core.shmr.word_groups import ENCOUNTERS, KINDS
 from memory_core.shmr.wording import MANY_VALUED, values_of_relation
 
 _BE = ("is", "was", "are", "were")
@@ -80,7 +80,12 @@ def names_one_thing(frame: Frame) -> bool:
     """Whether grammar names one thing: "the … of X is Y", "X is of the religion of Y"."""
     if noun_of(frame) is not None or (frame.lead[:1] == ("the",) and frame.middle[-1] in _BE and not frame.tail):
         return True
-    return frame.middle[-1] in ("of",) and "the" in frame.middle and not frame.tail
+    return not frame.tail and _ends_in_kind(frame.middle)
+
+
+def _ends_in_kind(middle: tuple[str, ...]) -> bool:
+    """Whether a phrase ends by calling what follows by its kind: "… in the city of", "… the position of"."""
+    return len(middle) > 2 and middle[-1] == "of" and middle[-2] in KINDS and "the" in middle[:-2]
 
 
 def collects_by_words(frame: Frame) -> bool:
@@ -95,7 +100,10 @@ def takes_object(frame: Frame) -> bool:
     middle = frame.middle
     if frame.lead or noun_of(frame) is not None:
         return False
-    return middle[-1] not in FUNCTION_WORDS and middle[0] not in AUXILIARIES and middle[0] != POSSESSIVE
+    if middle[0] in AUXILIARIES or middle[0] == POSSESSIVE:
+        return False
+    # "Y houses the offices of X" has its object in the phrase; "X plays the position of Y" calls Y by its kind.
+    return middle[-1] not in FUNCTION_WORDS or (middle[1] in ("the", "a", "an") and not _ends_in_kind(middle))
 
 
 def many_by_words(frame: Frame) -> bool | None:

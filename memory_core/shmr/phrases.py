@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memory_core.layers.components import Vectors
@@ -56,7 +56,9 @@ class LearnedPhrases:
     read: Mapping[str, Reading | None] = field(default_factory=dict, repr=False, compare=False)
 
 
-def learn_phrases(contents: Iterable[str], vectors: Vectors | None = None) -> LearnedPhrases:
+def learn_phrases(
+    contents: Iterable[str], vectors: Vectors | None = None, times: Sequence[float] | None = None
+) -> LearnedPhrases:
     """Learn relation phrases and shared beginnings from statements.
 
     A phrase counts where it stands between at least three heads and two values. It is made of words that occur in
@@ -68,6 +70,7 @@ def learn_phrases(contents: Iterable[str], vectors: Vectors | None = None) -> Le
     Args:
         contents: n statements.
         vectors: shape (n, d), their vectors; with them, phrases that say the same in other words are linked.
+        times: n times in any unit; with them, values that are said again after others are seen to stand side by side.
     """
     statements = [(row, tokens, content) for row, content in enumerate(contents) if (tokens := tokens_of(content))]
     counts = Counter(key for _, tokens, _ in statements for key in {word_key(token) for token in tokens})
@@ -89,7 +92,8 @@ def learn_phrases(contents: Iterable[str], vectors: Vectors | None = None) -> Le
     for (row, _, content), (_, each) in zip(statements, found, strict=True):
         best = read[content] = _best(each, frames)
         if best is not None:
-            said[best.frame].append(Said(row, normalise(best.head), normalise_value(best.value)))
+            at = 0.0 if times is None else times[row]
+            said[best.frame].append(Said(row, normalise(best.head), normalise_value(best.value), at))
             names[best.frame] += _is_name(best.value)
     named = frozenset(
         frame for frame, each in said.items() if len(each) < MIN_HEADS_TO_JUDGE or names[frame] >= MIN_NAMES * len(each)

@@ -19,6 +19,13 @@ from memory_core.shmr.readings import Frame
 MIN_HEADS_TO_JUDGE = 8
 """Heads a relation needs before its values say whether it is single- or many-valued."""
 
+MIN_RETURNING = 2
+MOST_RETURNING = 0.2
+"""Heads that have a former value again, and their share of those with several, from which on values stand together."""
+
+MIN_SHARED = 1.5
+"""How many more heads a value has than a head has values, before it is a kind of thing that a head is or has one of."""
+
 MIN_REPLACED = 20
 MOST_COLLECTED = 0.05
 """Heads with a second value that a text needs, and the share of them with a third up to which values replace."""
@@ -135,7 +142,9 @@ def _judged(
     straight = [frame for frame in members if members[frame] == turned] or list(members)
     name = str(max(straight, key=lambda frame: (weight[frame], str(frame))))
     settled = sum(weight[frame] for frame in members if names_one_thing(frame)) * 2 >= sum(weight.values())
-    many = _many(members, straight, weight, by_head, settled=settled, replacing=replacing)
+    shared = _mean(_by_first(members, said, turned=not turned))
+    returning = _returning(members, said, turned=turned)
+    many = _many(members, straight, weight, by_head, shared, returning, settled=settled, replacing=replacing)
     return {frame: Relation(name, members[frame] != turned, many, settled) for frame in members}
 
 
@@ -170,8 +179,34 @@ def _would_hold_many(
     one, other = groups.of(first), {frame: turned ^ inverted for frame, turned in groups.of(second).items()}
     both = {**one, **other}
     turned = _turned(both, said, participles)
-    apart = [_sizes(each, said, turned=turned) for each in (one, other)]
-    return _collects(_sizes(both, said, turned=turned)) and not any(_collects(sizes) for sizes in apart)
+    if _collects(_sizes(both, said, turned=turned)):
+        return not any(_collects(_sizes(each, said, turned=turned)) for each in (one, other))
+    returning, before = (
+        _returning(both, said, turned=turned),
+        sum(_returning(each, said, turned=turned) for each in (one, other)),
+    )
+    return returning >= MIN_RETURNING and returning > before
+
+
+def _returning(members: Mapping[Frame, bool], said: Mapping[Frame, Sequence[Said]], *, turned: bool) -> int:
+    """How many heads are said to have a value again after they were said to have another: it was not replaced."""
+    told: dict[str, list[tuple[float, str]]] = defaultdict(list)
+    for frame, inverted in members.items():
+        for each in said[frame]:
+            first, second = (each.value, each.head) if inverted != turned else (each.head, each.value)
+            told[first].append((each.at, second))
+    return sum(1 for values in told.values() if _comes_back(values))
+
+
+def _comes_back(told: list[tuple[float, str]]) -> bool:
+    seen: set[str] = set()
+    last = None
+    for _, value in sorted(told):
+        if value != last and value in seen:
+            return True
+        seen.add(value)
+        last = value
+    return False
 
 
 def _sizes(members: Mapping[Frame, bool], said: Mapping[Frame, Sequence[Said]], *, turned: bool) -> list[int]:
@@ -191,12 +226,14 @@ def _many(
     straight: Sequence[Frame],
     weight: Mapping[Frame, int],
     by_head: Mapping[str, set[str]],
+    shared: float,
+    returning: int,
     *,
     settled: bool,
     replacing: bool,
 ) -> bool | None:
     sizes = [len(values) for values in by_head.values()]
-    if _collects(sizes):
+    if _collects(sizes) or returning >= max(MIN_RETURNING, MOST_RETURNING * sum(1 for size in sizes if size > 1)):
         return True
     votes: Counter[bool | None] = Counter()
     for frame in straight:
@@ -204,8 +241,10 @@ def _many(
     by_words = True if votes[True] > votes[False] else False if votes[False] else None
     if by_words is not None:
         return by_words
-    bare = all(not frame.content for frame in members)
-    if bare or all(takes_object(frame) for frame in members):
+    if all(not frame.content for frame in members):
+        return None
+    if all(takes_object(frame) for frame in members) and shared < MIN_SHARED * _mean(by_head):
+        # "Y houses the offices of X": either end may be what is spoken of.
         return None
     if settled or len(sizes) >= MIN_HEADS_TO_JUDGE or replacing:
         return False

@@ -165,6 +165,14 @@ BARE_VERBS = words_of("be have happen occur meet sit fall lie stand stay remain 
 QUANTITIES = words_of("all some only every each most few many several half none nobody both any no least than")
 """Words that say of how many something is so."""
 
+KINDS = words_of(
+    "city town village country state province county district region continent island planet language religion "
+    "faith sport game position role rank title field profession trade genre style type kind sort colour color name "
+    "nationality year month day date age amount sum price degree school party brand make model version size grade "
+    "class level status"
+)
+"""Nouns that call by its kind what "of" adds to them ("the city of Bath")."""
+
 WISHING = words_of("want need prefer expect require request")
 """Verbs that say how something is to be."""
 

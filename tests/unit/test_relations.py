@@ -124,3 +124,31 @@ def test_learning_is_the_same_in_any_order() -> None:
     order = rng.permutation(len(texts))
     shuffled = learn_phrases([texts[i] for i in order], vectors[order])
     assert shuffled == learn_phrases(texts, vectors)
+
+
+def test_values_that_come_back_stand_side_by_side() -> None:
+    """Where heads are said to have a former value again after another, the relation holds many; else it does not."""
+    texts, times = [], []
+    for number, (town, person) in enumerate(zip(TOWNS, PEOPLE, strict=True)):
+        other = PEOPLE[(number + 3) % len(PEOPLE)]
+        for turn, name in enumerate((person, other, person)):
+            texts.append(f"{town} is in the hands of {name}.")
+            times.append(float(turn))
+    coming_back = parse_sentence(texts[0], learn_phrases(texts, times=times))
+    replaced = [i for i in range(len(texts)) if i % 3 < 2]
+    once = parse_sentence(texts[0], learn_phrases([texts[i] for i in replaced], times=[times[i] for i in replaced]))
+    assert coming_back is not None
+    assert once is not None
+    assert coming_back[3] is True
+    assert once[3] is False
+
+
+def test_a_phrase_with_an_object_is_no_attribute() -> None:
+    """ "Y houses the offices of X" says nothing that Y could have only one of; "X plays the position of Y" does."""
+    learned = learned_from("{v} guards the gates of {h}.")
+    found = parse_sentence("Lena Holt guards the gates of Velmora.", learned)
+    assert found is None or found[3] is not False
+    learned = learned_from("{v} stays in the town of {h}.")
+    found = parse_sentence("Lena Holt stays in the town of Velmora.", learned)
+    assert found is not None
+    assert found[3] is False

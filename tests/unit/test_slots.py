@@ -155,7 +155,7 @@ def test_a_relation_with_many_values_is_recognised_in_the_text() -> None:
     """Heads with many values each show that values stand side by side; heads with one or two show the opposite."""
     many = [f"{name} curates the {thing}." for name in ("Ada", "Bo", "Cy", "Di") for thing in "abcd"]
     assert {slot.multi_valued for slot in slots_of(*many) if slot} == {True}
-    single = [f"{name} curates the {thing}." for name, thing in zip("ABCDEFGHIJ", "klmnopqrst", strict=True)]
+    single = [f"{name} is kept in the {thing}." for name, thing in zip("ABCDEFGHIJ", "klmnopqrst", strict=True)]
     assert {slot.multi_valued for slot in slots_of(*single) if slot} == {False}
 
 
