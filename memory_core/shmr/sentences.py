@@ -16,7 +16,6 @@ from memory_core.layers.components import Components, Vectors
 from memory_core.shmr.candidates import Candidate
 from memory_core.shmr.comparison import Verdict
 from memory_core.shmr.decisions import BeliefProposal
-from memory_core.shmr.messages import weights
 from memory_core.shmr.slots import Slot
 from memory_core.shmr.told import Told, told_by, verdict
 
@@ -75,7 +74,7 @@ class Sentences:
 
     def _verdicts(self) -> Iterator[tuple[int, int, Verdict]]:
         assert self.vectors is not None
-        weight = weights([told.message for told in self._told.values()])
+        weight = _each_word_alike
         for i, j in combinations(self._told, 2):
             one, other = self.members[i], self.members[j]
             if (one.read_only and other.read_only) or not same_speaker(one, other):
@@ -139,6 +138,11 @@ class Sentences:
             clause.verb or "is",
             value if clause.affirmed else f"not {value}",
         )
+
+
+def _each_word_alike(_: str) -> float:
+    """Among the few texts of one cluster, the words that they share are just those that tell what they are about."""
+    return 1.0
 
 
 def same_speaker(first: Candidate, second: Candidate) -> bool:
