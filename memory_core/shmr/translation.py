@@ -17,6 +17,7 @@ from memory_core.shmr.decisions import (
     Supersede,
     SupersedeReason,
 )
+from memory_core.shmr.grounding import objection, speaking_against, supporting
 from memory_core.shmr.proposals import ProposedBelief
 from memory_core.shmr.slots import Slot, contradict, slot_of
 
@@ -59,7 +60,7 @@ def decision_of(
     `create` makes a belief with the cited evidence; `update` also supersedes its target, by the cited memory that
     states the new value, else by the belief itself; `dampen` lowers the target's confidence and makes no belief.
     What a person corrected or confirmed is neither superseded nor dampened on anything less, and no belief that
-    contradicts it is held.
+    contradicts it is held; nor is one that its evidence does not bear (`grounding.py`).
 
     Args:
         members: the cluster's memories by handle.
@@ -78,17 +79,20 @@ def decision_of(
             rejected.append(Rejected(statement, "the target was corrected or confirmed by a person"))
             continue
         if item.action == "dampen" and target is not None:
-            against = next((each for each in cited if each is not target), None) or next(
-                (members[handle] for handle in item.contradicts if handle != item.target), None
-            )
+            against = next((members[handle] for handle in speaking_against(item, slots)), None)
             if against is None:
-                rejected.append(Rejected(statement, "nothing but the target itself is cited for dampening it"))
+                rejected.append(
+                    Rejected(statement, "nothing that says something else than the target is cited for dampening it")
+                )
             else:
                 dampens.append(
                     Dampen(target.memory_id, against.memory_id, item.rationale or "weakened by other evidence")
                 )
             continue
-        supports = [each for each in cited if each is not target]
+        if ungrounded := objection(item, members, slots):
+            rejected.append(Rejected(statement, ungrounded))
+            continue
+        supports = [members[handle] for handle in supporting(item, slots)]
         belief = BeliefProposal(
             subject=item.subject,
             predicate=item.predicate,
@@ -102,8 +106,8 @@ def decision_of(
             rationale=item.rationale,
             valid_from=min(each.observed_at for each in supports),
         )
-        if objection := _person_says_otherwise(belief, members, slots):
-            rejected.append(Rejected(statement, objection))
+        if otherwise := _person_says_otherwise(belief, members, slots):
+            rejected.append(Rejected(statement, otherwise))
             continue
         beliefs.append(belief)
         if target is not None:
