@@ -7,7 +7,7 @@ more than these two. It is a reading, not a parse: what it gives may be conteste
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memory_core.layers.normal_text import MONTH, normalise_value
 from memory_core.layers.words import AUXILIARIES, FUNCTION_WORDS, words_of
@@ -52,6 +52,7 @@ class Clause:
         hedged: a condition, a question or a guess, which settles nothing.
         adds: it says that it comes on top of something ("too", "also", "another").
         passive: its subject is what is done to.
+        active: the same said of the one who does it, where a passive names that one ("was written by Katrin").
         names: words of the sentence that are names or hold digits, lower case.
     """
 
@@ -65,6 +66,7 @@ class Clause:
     adds: bool
     passive: bool
     names: frozenset[str]
+    active: Clause | None = None
 
 
 def clause_of(content: str) -> Clause | None:
@@ -86,25 +88,59 @@ def clause_of(content: str) -> Clause | None:
     hedged = bool(_SUBORDINATE.match(text)) or words[0] in INDEFINITE or content.strip().endswith("?")
     if at is None:
         return Clause(_about(words), "", False, (), (), affirmed, hedged, adds, False, names)
-    subject, verb, past, rest = _predicate(words, at)
-    passive = verb not in ("", "be", "have") and not _BEING.isdisjoint(words[at : len(words) - len(rest) - 1])
-    if (
-        passive
-        and "by" in rest[:3]
-        and not TIME_WORD.match(rest[rest.index("by") + 1 :][0] if rest[-1] != "by" else "by")
-    ):
-        subject, rest, passive = _by_agent(subject, rest)
-    if verb in CONVERSE and rest:
-        verb, subject, rest = CONVERSE[verb], rest, subject
-    if verb == "use" and rest[:1] == ["to"]:
-        verb, past, rest = (verb_of(rest[1]) or "be") if len(rest) > 1 else "be", True, rest[2:]
-    if verb in ENDINGS and rest:
-        affirmed = not affirmed
-        if rest[0].endswith("ing") and verb_of(rest[0]):
-            verb, rest = verb_of(rest[0]) or "", rest[1:]
-    says_when = verb in BARE_VERBS or not PLANNING.isdisjoint(SAME_GROUPS.get(verb, frozenset()))
-    rest, times = _without_times([word for word in rest if word not in EMPTY_WORDS], all_of_it=not says_when)
-    return Clause(_about(subject), verb, past, tuple(rest), tuple(times), affirmed, hedged, adds, passive, names)
+    read = _Read(*_predicate(words, at), affirmed)
+    read.passive = read.verb not in BARE_VERBS and not _BEING.isdisjoint(words[at : len(words) - len(read.rest) - 1])
+    _resolve_idioms(read)
+    clause = _finished(read, hedged=hedged, adds=adds, names=names)
+    if read.passive and _names_agent(read.rest):
+        read.subject, read.rest = _by_agent(read.subject, read.rest)
+        read.passive = False
+        _resolve_idioms(read)
+        return replace(clause, active=_finished(read, hedged=hedged, adds=adds, names=names))
+    return clause
+
+
+@dataclass(slots=True)
+class _Read:
+    """A clause while it is read."""
+
+    subject: list[str]
+    verb: str
+    past: bool
+    rest: list[str]
+    affirmed: bool
+    passive: bool = False
+
+
+def _resolve_idioms(read: _Read) -> None:
+    """Converse verbs are turned, "used to" and "stopped" read as the past or the denial that they are."""
+    if read.verb in CONVERSE and read.rest and not read.passive:
+        read.verb, read.subject, read.rest = CONVERSE[read.verb], read.rest, read.subject
+    if read.verb == "use" and read.rest[:1] == ["to"]:
+        read.verb = (verb_of(read.rest[1]) or "be") if len(read.rest) > 1 else "be"
+        read.past, read.rest = True, read.rest[2:]
+    if read.verb in ENDINGS and read.rest:
+        read.affirmed = not read.affirmed
+        if read.rest[0].endswith("ing") and verb_of(read.rest[0]):
+            read.verb, read.rest = verb_of(read.rest[0]) or "", read.rest[1:]
+
+
+def _finished(read: _Read, *, hedged: bool, adds: bool, names: frozenset[str]) -> Clause:
+    says_when = read.verb in BARE_VERBS or not PLANNING.isdisjoint(SAME_GROUPS.get(read.verb, frozenset()))
+    said = [word for word in read.rest if word not in EMPTY_WORDS]
+    rest, times = _without_times(said, all_of_it=not says_when)
+    return Clause(
+        _about(read.subject),
+        read.verb,
+        read.past,
+        tuple(rest),
+        tuple(times),
+        read.affirmed,
+        hedged,
+        adds,
+        read.passive,
+        names,
+    )
 
 
 def _names_agent(rest: list[str]) -> bool:
@@ -112,11 +148,11 @@ def _names_agent(rest: list[str]) -> bool:
     return at < len(rest) and not TIME_WORD.match(rest[at]) and not rest[at].endswith("ing")
 
 
-def _by_agent(subject: list[str], rest: list[str]) -> tuple[list[str], list[str], bool]:
+def _by_agent(subject: list[str], rest: list[str]) -> tuple[list[str], list[str]]:
     """Read "the guide was written by Katrin in May" as "Katrin wrote the guide in May"."""
     at = rest.index("by")
     end = next((i for i in range(at + 2, len(rest)) if rest[i] in FUNCTION_WORDS and rest[i] != "of"), len(rest))
-    return rest[at + 1 : end], subject + rest[:at] + rest[end:], False
+    return rest[at + 1 : end], subject + rest[:at] + rest[end:]
 
 
 def _without_times(words: list[str], *, all_of_it: bool) -> tuple[list[str], list[str]]:

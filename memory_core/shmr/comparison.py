@@ -27,6 +27,7 @@ from memory_core.shmr.word_groups import (
     COLLECTING,
     DIRECTIONS,
     EMPTY_WORDS,
+    ENCOUNTERS,
     EVENTS,
     FILLERS,
     LEAVING,
@@ -78,6 +79,9 @@ def compare(first: Clause, second: Clause, cosine: float) -> Verdict:
     """
     if first.hedged or second.hedged:
         return APART
+    if first.active is None or second.active is None:
+        # Two passives are compared as they stand, by what is done to; a passive and an active by who does it.
+        first, second = first.active or first, second.active or second
     differing = _differing_subjects(first, second)
     if differing is None:
         return _paraphrase(first, second, cosine)
@@ -225,7 +229,8 @@ def _denied(first: Clause, second: Clause, left: list[str], right: list[str], co
 def _replaced(first: Clause, second: Clause, left: list[str], right: list[str], cosine: float) -> Verdict:
     """Both affirm, and each says something that the other does not."""
     times = [TIME_WORD.match(word) is not None for word in (*left, *right)]
-    single_event = (first.past or second.past) and first.verb == second.verb and first.verb in EVENTS
+    events = ENCOUNTERS if first.passive and second.passive else EVENTS
+    single_event = (first.past or second.past) and first.verb == second.verb and first.verb in events
     change = second.verb in CHANGES or first.verb in CHANGES
     if single_event and not change:
         return APART

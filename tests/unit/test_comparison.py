@@ -32,6 +32,7 @@ def kind(earlier: str, later: str, cosine: float = 0.8) -> str:
         ("The course is in room 3", "The course meets in room 5"),
         ("The door is locked", "The door is unlocked"),
         ("Mara smokes", "Mara quit smoking"),
+        ("The mural was painted by Ivo", "The mural was painted by Nora"),
     ],
 )
 def test_what_cannot_both_hold_is_told(earlier: str, later: str) -> None:
@@ -76,6 +77,7 @@ def test_other_words_for_the_same_are_told(earlier: str, later: str) -> None:
         ("Some tickets are urgent", "Some tickets are not urgent"),
         ("My sister lives in Rome", "My sister lives in Oslo"),
         ("Ann bought a bike", "Ann sold a bike"),
+        ("The hut was visited by Ivo", "The hut was visited by Nora"),
         ("The office moved to a new building", "The new office building has a terrace"),
     ],
 )
