@@ -94,7 +94,10 @@ def _decisions(clusters: Iterable[Document]) -> Iterable[str]:
         )
         if item["model_call_key"]:
             lines.append(f"  {_call(item['model_call_key'], item['model_call'])}")
-        lines += [f"  rejected: {_rejected(rejected)}" for rejected in item["rejected"]]
+        lines += [
+            _not_shown(entry) if "left_out" in entry else f"  rejected: {_rejected(entry)}"
+            for entry in item["rejected"]
+        ]
     yield from _listed("Decided in", lines)
 
 
@@ -118,6 +121,13 @@ def _rejected(entry: Document) -> str:
     score = f" ({entry['score']})" if "score" in entry else ""
     error = f" ({cut(entry['error'])})" if entry.get("error") else ""
     return f"{', '.join(where)}{': ' if where else ''}{reason}{score}{error}"
+
+
+def _not_shown(entry: Document) -> str:
+    """Which memories a model saw in part, and which not at all, because of the prompt's token budget."""
+    parts = {"shortened": "shown in part", "left_out": "not shown"}
+    told = [f"{', '.join(entry[name])} {words}" for name, words in parts.items() if entry[name]]
+    return f"  attempt {entry['attempt']}: {'; '.join(told)}"
 
 
 def _changes(changes: Iterable[Document]) -> Iterable[str]:

@@ -20,7 +20,7 @@ from memory_core.shmr.decisions import ClusterDecision
 from memory_core.shmr.halves import halves
 from memory_core.shmr.judging import Judge
 from memory_core.shmr.prompt import PROMPT_VERSION
-from memory_core.shmr.questions import cluster_prompt, cluster_request
+from memory_core.shmr.questions import cluster_prompt, cluster_request, not_shown
 from memory_core.shmr.settings import ShmrSettings
 from memory_core.shmr.stored import StoredCluster
 
@@ -111,6 +111,7 @@ class Conversation:
         prompt = cluster_prompt(cluster, talk.positions, talk.critique, self.settings, token_budget=talk.text)
         request = cluster_request(self.model.name, prompt, self.settings, room=talk.room)
         result.call_key = request.cache_key()
+        result.rejected += not_shown(prompt, result.iteration)
         try:
             paid = await self.model.ask(request)
         except BudgetExhausted as error:

@@ -24,7 +24,8 @@ class Decided:
         score: the harmony of a proposal, -1 to 1.
         call_key: of the call whose answer was taken, else of the last one.
         call_keys: of each belief's own call, where they come from several; empty where `call_key` is that of all.
-        rejected: what was turned down, with attempt and reason; never free text of a model.
+        rejected: what was turned down, with attempt and reason; never free text of a model. Also what a model was not
+            shown in full, as `questions.not_shown` tells it.
         vectors: shape (n, d), one row a belief, where they were computed already.
         bought: attempts that were paid for now; kept answers are none.
     """

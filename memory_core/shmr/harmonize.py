@@ -110,9 +110,14 @@ async def harmonize(connection: ScopedConnection, context: RunContext, found: An
         counts={
             "proposed": proposed,
             "attempts": sum(each.iteration for each in answer if each.by != "rules"),
-            "items_rejected": sum(len(each.rejected) for each in answer),
+            "items_rejected": sum("left_out" not in entry for each in answer for entry in each.rejected),
         },
-        details={"decided_by": dict(Counter(each.by for each in answer)), **_stood_in(answer), **found.spending},
+        details={
+            "decided_by": dict(Counter(each.by for each in answer)),
+            "not_all_shown": sum(any("left_out" in entry for entry in each.rejected) for each in answer),
+            **_stood_in(answer),
+            **found.spending,
+        },
         reason="" if proposed else "; ".join(reasons[:3]) or "there is no cluster to decide",
     )
 

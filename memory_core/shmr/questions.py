@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from typing import Any
 
 from memory_core.errors import InvalidInput
 from memory_core.models.language import ModelRequest
@@ -17,6 +18,9 @@ PURPOSE = "harmonize"
 
 TRUST = {True: 1.0, False: 0.7}
 """How far a source is trusted: a person who corrected or confirmed fully, any other by default."""
+
+NOT_SHOWN = ("shortened", "left_out")
+"""What a token budget does to a memory."""
 
 
 def cluster_prompt(
@@ -86,6 +90,18 @@ def cluster_request(model: str, prompt: PromptText, settings: ShmrSettings, *, r
         max_output_tokens=room,
         schema_version=PROMPT_VERSION,
     )
+
+
+def not_shown(prompt: PromptText, attempt: int) -> list[dict[str, Any]]:
+    """What the token budget took from a prompt, to be kept with the cluster: one entry, or none where it took nothing.
+
+    Returns:
+        attempt, reason (`not_all_shown`), and the handles of memories `shortened` and `left_out`.
+    """
+    if not prompt.truncated:
+        return []
+    handles = {what: [each.handle for each in prompt.truncated if each.what == what] for what in NOT_SHOWN}
+    return [{"attempt": attempt, "reason": "not_all_shown", **handles}]
 
 
 def first_request(model: str, cluster: StoredCluster, settings: ShmrSettings) -> ModelRequest:

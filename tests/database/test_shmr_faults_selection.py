@@ -15,6 +15,8 @@ import pytest
 
 from memory_core import get_resonance_log, recall_beliefs
 from memory_core import harmonize as harmonize_scope
+from memory_core.beliefs.lineage import why
+from memory_core.cli.view_why import explanation
 from memory_core.database.engine import Database
 from memory_core.errors import SlowwaveError
 from memory_core.models.embedding import Vectors, embedding_provider
@@ -165,11 +167,13 @@ async def test_a_belief_of_one_scope_is_none_of_anothers(database: Database, sco
     assert found == {"own": 1, "below": 1, "parent": 0, "sibling": 0, "stranger": 0}
 
 
-async def test_no_prompt_exceeds_its_budget(database: Database, scope: TenantScope) -> None:
-    """F45: twenty-four memories of 20 kB each make prompts of at most the tokens that are set, in every attempt."""
+async def test_no_prompt_exceeds_its_budget(
+    database: Database, scope: TenantScope, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """F45: twenty-four memories of 20 kB each make prompts within the budget, and what each leaves out is kept."""
     for number in range(24):
         text = f"Ann lives in house {number} " + "by the long road that leads up to the old mill " * 420
-        await add_memory(
+        last = await add_memory(
             database, scope, text, subject="Ann", predicate="lives_in", object=f"house {number}",
             observed_at=ago(days=30 - number),
         )  # fmt: skip
@@ -179,6 +183,18 @@ async def test_no_prompt_exceeds_its_budget(database: Database, scope: TenantSco
     for request in model.requests:
         assert estimate_tokens(request.system) + estimate_tokens(request.prompt) <= 3_000
     assert run.summary["clusters"] == {"nothing_to_say": 1}
+    (cluster,) = await rows(database, scope, "SELECT rejected FROM memory_resonance_clusters")
+    cut = [each for each in cluster["rejected"] if each["reason"] == "not_all_shown"]
+    assert [each["attempt"] for each in cut] == [1, 2, 3]
+    for request, entry in zip(model.requests, cut, strict=True):
+        shown = {json.loads(line)["handle"] for line in request.prompt.splitlines() if line.startswith('{"handle"')}
+        assert shown == {f"m{number}" for number in range(1, 25)} - set(entry["left_out"])
+        assert set(entry["shortened"]) == shown
+    assert run.outcome("harmonize")["details"]["not_all_shown"] == 1
+    async with database.scoped(scope) as connection:
+        explanation(await why(connection, last))
+    assert "attempt 1: m" in (told := capsys.readouterr().out)
+    assert "shown in part" in told
 
 
 @pytest.mark.parametrize(
