@@ -261,9 +261,14 @@ def _replaced(first: Clause, second: Clause, left: list[str], right: list[str], 
     return APART
 
 
+def says_one_thing(clause: Clause) -> bool:
+    """Whether a clause is short enough to have one value, and does not join several."""
+    return "and" not in clause.rest and len(_content(clause)) <= LONGEST_RIVAL
+
+
 def _one_statement(first: Clause, second: Clause) -> bool:
     """Whether both say one thing each, by the same verb or by one that says that it changed."""
-    if any("and" in clause.rest or len(_content(clause)) > LONGEST_RIVAL for clause in (first, second)):
+    if not (says_one_thing(first) and says_one_thing(second)):
         return False
     one, other = first.verb, second.verb
     if one in BARE_VERBS and other in BARE_VERBS:

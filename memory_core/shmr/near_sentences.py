@@ -7,17 +7,18 @@ one subject are compared word by word, each with the few that lie nearest to it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from memory_core.layers.components import Vectors
 from memory_core.shmr.candidates import Candidate
+from memory_core.shmr.comparison import compare, says_one_thing
 from memory_core.shmr.like_words import meaning
 from memory_core.shmr.messages import weights
 from memory_core.shmr.sentences import same_speaker
 from memory_core.shmr.slots import Slot
-from memory_core.shmr.told import closeness, told_by, verdict
+from memory_core.shmr.told import Told, closeness, told_by, verdict
 
 FURTHEST = 0.5
 """Cosine below which two sentences are not compared."""
@@ -49,29 +50,49 @@ def near_sentences(
     }
     order = sorted(told, key=lambda row: (candidates[row].observed_at, str(candidates[row].memory_id)))
     place = {row: number for number, row in enumerate(order)}
-    weight = weights([told[row].message for row in order])
 
-    def in_time(pairs: Iterable[tuple[int, int, float]]) -> Iterator[tuple[int, int, float]]:
-        for i, j, cosine in pairs:
-            one, other = (i, j) if place[i] < place[j] else (j, i)
-            if same_speaker(candidates[one], candidates[other]):
-                yield one, other, cosine
+    def in_time(i: int, j: int) -> tuple[int, int]:
+        return (i, j) if place[i] < place[j] else (j, i)
 
     by_subject: dict[frozenset[str], list[int]] = defaultdict(list)
     for row in order:
         clause = told[row].clause
-        if clause is not None and not clause.hedged:
+        if clause is not None and not clause.hedged and says_one_thing(clause):
             by_subject[meaning(clause.subject)].append(row)
     for rows in by_subject.values():
-        for one, other, cosine in in_time(_nearest(rows, rows, vectors, (FURTHEST, similarity))):
-            if verdict(told[one], told[other], cosine, weight).kind != "apart":
+        for i, j, cosine in _nearest(rows, rows, vectors, (FURTHEST, similarity)):
+            one, other = in_time(i, j)
+            first, second = told[one].clause, told[other].clause
+            assert first is not None  # only clauses have a subject
+            assert second is not None
+            if same_speaker(candidates[one], candidates[other]) and compare(first, second, cosine).kind != "apart":
                 yield one, other
-    speaking = [row for row in order if told[row].message.denials or told[row].message.changed]
+    yield from _near_messages(candidates, {row: told[row] for row in order}, vectors, in_time)
+
+
+def _near_messages(
+    candidates: Sequence[Candidate],
+    told: Mapping[int, Told],
+    vectors: Vectors,
+    in_time: Callable[[int, int], tuple[int, int]],
+) -> Iterator[tuple[int, int]]:
+    """For each longer text that denies something, or says that it changed, the one that it most surely speaks of."""
+    longer = [row for row, each in told.items() if each.clause is None]
+    if not longer:
+        return
+    weight = weights([told[row].message for row in longer])
+    speaking = [row for row in longer if told[row].message.denials or told[row].message.changed]
+    # A single sentence may deny what a longer text tells, too.
+    speaking += [row for row, each in told.items() if each.clause is not None and "never" in each.content.casefold()]
     best: dict[int, tuple[float, int, int]] = {}
-    for row, other_row, cosine in _nearest(speaking, order, vectors, (FURTHEST_MESSAGE, 1.1)):
-        for one, other, _ in in_time([(row, other_row, cosine)]):
-            if verdict(told[one], told[other], cosine, weight).kind == "rival":
-                best[row] = max(best.get(row, (0.0, 0, 0)), (closeness(told[one], told[other], weight), one, other))
+    for row, found, cosine in _nearest(speaking, list(told), vectors, (FURTHEST_MESSAGE, 1.1)):
+        one, other = in_time(row, found)
+        if told[one].clause is not None and told[other].clause is not None:
+            continue
+        if not same_speaker(candidates[one], candidates[other]):
+            continue
+        if verdict(told[one], told[other], cosine, weight).kind == "rival":
+            best[row] = max(best.get(row, (0.0, 0, 0)), (closeness(told[one], told[other], weight), one, other))
     yield from ((one, other) for _, one, other in best.values())
 
 

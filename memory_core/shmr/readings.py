@@ -11,6 +11,7 @@ from collections.abc import Container, Iterator, Sequence
 from typing import NamedTuple
 
 from memory_core.layers.words import AUXILIARIES, FUNCTION_WORDS, word_key, words_of
+from memory_core.shmr.lemmas import can_be
 from memory_core.shmr.wording import split_negation
 
 LONGEST_SENTENCE = 28
@@ -19,6 +20,9 @@ LONGEST_HEAD = 9
 LONGEST_MIDDLE = 9
 LONGEST_TAIL = 8
 LONGEST_VALUE = 8
+MOST_LITERAL_IN_HEAD = 3
+LONGEST_WITH_LOOSE_TAIL = 14
+"""Words up to which a sentence may end in literal words after a value that is no name."""
 
 POSSESSIVE = "'s"
 """The token that a possessive ending becomes: "Rosa's office" is read as three tokens."""
@@ -89,7 +93,7 @@ def readings(tokens: Sequence[str], frequent: Container[str]) -> Iterator[Readin
     count = len(tokens)
     literal = [key in frequent and _may_be_literal(tokens, i) for i, key in enumerate(keys)]
     auxiliary = next((i for i, key in enumerate(keys) if key in AUXILIARIES), None)
-    tails = [tail for tail in range(LONGEST_TAIL + 1) if all(literal[count - tail : count])]
+    tails = _tails(keys, literal)
     for start in range(min(LONGEST_LEAD, count - 2)):
         if start and not (literal[start - 1] and _may_lead(keys, start)):
             return
@@ -97,6 +101,8 @@ def readings(tokens: Sequence[str], frequent: Container[str]) -> Iterator[Readin
             continue
         for begin in range(start + 1, min(start + LONGEST_HEAD, count - 1)):
             if begin > start + 1 and keys[begin - 1] in AUXILIARIES:
+                break
+            if sum(literal[start:begin]) > MOST_LITERAL_IN_HEAD:
                 break
             if not literal[begin] or not _may_begin_middle(keys, start, begin):
                 continue
@@ -113,6 +119,18 @@ def readings(tokens: Sequence[str], frequent: Container[str]) -> Iterator[Readin
                         yield Reading(frame, text_of(tokens[start:begin]), text_of(tokens[end : count - tail]))
 
 
+def _tails(keys: Sequence[str], literal: Sequence[bool]) -> list[int]:
+    """How many words at the end may be literal after a value: from a function word on, or all after a name."""
+    found, count = [0], len(keys)
+    for tail in range(1, min(LONGEST_TAIL, count - 3) + 1):
+        at = count - tail
+        if not literal[at]:
+            break
+        if not literal[at - 1] or (keys[at] in FUNCTION_WORDS and count <= LONGEST_WITH_LOOSE_TAIL):
+            found.append(tail)
+    return found
+
+
 def _may_lead(keys: Sequence[str], start: int) -> bool:
     """Whether the words before a head may stand there: no verb, but for the one of "it is Y that …"."""
     return keys[start - 1] not in AUXILIARIES or (start == 2 and keys[0] == "it")
@@ -122,6 +140,9 @@ def _may_begin_head(tokens: Sequence[str], keys: Sequence[str], start: int) -> b
     """Whether a head may begin here: after a function word, or at a name after smaller words ("the firm Velm …")."""
     if start == 1 and keys[0] in ("the", "a", "an"):
         # An article at the beginning belongs to the head, which is compared without it.
+        return False
+    if keys[0] not in FUNCTION_WORDS and keys[0] not in ("what", "it") and not can_be(keys[0], "NOUN"):
+        # A sentence that begins with a name is about it.
         return False
     if keys[start - 1] in FUNCTION_WORDS or keys[start - 1] == "what":
         return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from memory_core.shmr.clauses import Clause, clause_of
 from memory_core.shmr.comparison import APART, Verdict, compare
@@ -12,17 +13,22 @@ LONGEST_SENTENCE = 300
 """Characters from which on a text is no single sentence."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Told:
     """A text read both ways; `clause` is None where it is no single sentence."""
 
+    content: str
     clause: Clause | None
-    message: Message
+
+    @cached_property
+    def message(self) -> Message:
+        """The text as a message; read when it is first asked for."""
+        return message_of(self.content)
 
 
 def told_by(content: str) -> Told:
     """Read a text."""
-    return Told(clause_of(content) if len(content) <= LONGEST_SENTENCE else None, message_of(content))
+    return Told(content, clause_of(content) if len(content) <= LONGEST_SENTENCE else None)
 
 
 def verdict(first: Told, second: Told, cosine: float, weight: Weight) -> Verdict:
