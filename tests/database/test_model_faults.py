@@ -12,7 +12,10 @@ import pytest
 from memory_core.database.engine import Database
 from memory_core.models.language import LanguageModel, language_model
 from memory_core.models.model_errors import load_litellm
+from memory_core.night.consolidate import consolidate
 from memory_core.scope import TenantScope
+from memory_core.settings import Settings
+from tests.builders import NIGHT
 from tests.openai_server import (
     Behaviour,
     OpenAIServer,
@@ -238,3 +241,23 @@ async def test_the_answer_of_an_error_is_in_no_ledger(
     told += await rows(database, scope, "SELECT * FROM memory_resonance_log")
     told += await rows(database, scope, "SELECT * FROM memory_resonance_clusters")
     assert "repeats" not in json.dumps(told, default=str)
+
+
+async def test_a_night_in_process_waits_as_long_as_the_provider_asks(
+    settings: Settings, scope: TenantScope, provider: OpenAIServer
+) -> None:
+    """Without Prefect too: told to come back in 1.5 s, the step is tried again then, and buys what was left alone."""
+    configured = {"model": "openai/test", "model_api_base": provider.url, "model_api_key": "k"}
+    async with Database.open(settings.model_copy(update=configured)) as database:
+        await homes(database, scope)
+        provider.script(rate_limit(1.5), answer(GOOD))
+        (document,) = await consolidate(database, [scope], "harmonize", NIGHT)
+        assert document["shmr"]["clusters"] == {"applied": 1}
+        found = await rows(
+            database,
+            scope,
+            "SELECT array_agg(outcome ORDER BY sequence) AS outcomes, "
+            "extract(epoch FROM max(called_at) - min(called_at)) AS span FROM model_attempts",
+        )
+    assert found[0]["outcomes"] == ["rate_limited", "usable"]
+    assert found[0]["span"] >= 1.5
