@@ -54,9 +54,9 @@ def belief_result(row: RowMapping) -> dict[str, Any]:
 
 
 def said_by(result: dict[str, Any]) -> str:
-    """All that a result says in words: its content, and that of the memories that support a belief."""
-    supports = [piece["content"] for piece in result["evidence"] if piece["role"] == "supports"]
-    return " ".join((result["content"], *supports))
+    """All that a result says in words: its content, and that of a belief's support; a contested one has both sides."""
+    roles = ("supports", "contradicts") if result["status"] == "contested" else ("supports",)
+    return " ".join((result["content"], *(piece["content"] for piece in result["evidence"] if piece["role"] in roles)))
 
 
 def weigh(result: dict[str, Any], lexical: float) -> None:

@@ -1,9 +1,9 @@
 """Recall: the current memories and the held or contested beliefs that are nearest in meaning to a question.
 
 Similarity is the cosine of stored vectors of the current embedding model, and a little of the question's own words,
-which tell names and codes apart that vectors blur. A belief ranks with the best of its own
-vector and of the memories that support it, so it never stands below its own evidence. What was superseded or
-retired is never an answer; with `as_of`, the answer is the one that would have been given then.
+which tell names and codes apart that vectors blur. A belief ranks with the best of its own vector and of the memories
+that support it, so it never stands below its own evidence; a contested one ranks with both its sides. What was
+superseded or retired is never an answer; with `as_of`, the answer is the one that would have been given then.
 """
 
 from __future__ import annotations
@@ -84,7 +84,10 @@ WITH nearest AS MATERIALIZED (
   SELECT v.belief_id, max(h.cosine) AS cosine
   FROM unnest(CAST(:hit_ids AS uuid[]), CAST(:hit_cosines AS double precision[])) AS h (memory_id, cosine)
   JOIN belief_evidence v ON v.tenant_id = :tenant_id AND v.scope_path = ANY(:visible_paths)
-    AND v.memory_id = h.memory_id AND v.role = 'supports'
+    AND v.memory_id = h.memory_id
+  JOIN harmonic_beliefs b ON b.tenant_id = :tenant_id AND b.scope_path = ANY(:visible_paths)
+    AND b.belief_id = v.belief_id
+  WHERE v.role = 'supports' OR (v.role = 'contradicts' AND b.status = 'contested')
   GROUP BY v.belief_id
 )
 SELECT b.belief_id, b.scope_path, b.subject, b.predicate, b.object, b.content, b.confidence, b.valid_from,

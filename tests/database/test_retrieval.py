@@ -91,6 +91,20 @@ async def test_a_belief_stands_before_its_memory_and_takes_the_place_of_an_equal
     assert set(await accesses(database, scope)) == {same, more}
 
 
+async def test_a_contested_belief_stands_before_either_of_its_sides(database: Database, scope: TenantScope) -> None:
+    """Whichever side a question is nearer to, that the matter is contested is told first; a held one gains nothing."""
+    one = await remember(database, scope, "The boat leaves from pier four")
+    other = await remember(database, scope, "The ferry goes from the old harbour")
+    sides = {one: "supports", other: "contradicts"}
+    contested = await believe(database, scope, "pier or harbour", sides, status="contested", vector_of="quite another")
+    held = await believe(database, scope, "pier it is", sides, vector_of="quite another thing")
+    for question in ("The boat leaves from pier four", "The ferry goes from the old harbour"):
+        found = (await ask(database, scope, question))["results"]
+        assert found[0]["id"] == str(contested) or found[1]["id"] == str(contested), "no memory stands before it"
+        assert found[0]["kind"] == "belief"
+    assert found[0]["id"] != str(held), "what speaks against a held belief lends it nothing"
+
+
 async def test_exact_duplicates_are_one_answer(database: Database, scope: TenantScope) -> None:
     """Two memories of the same words would fill the list with one thing."""
     await remember(database, scope, "Ann drinks green tea")
