@@ -219,9 +219,7 @@ async def test_a_memory_that_is_nearer_than_the_belief_it_contradicts_stays(
     """Only a belief that stands before it may speak for a memory."""
     leeds = await remember(database, scope, "Ann lives in Leeds now")
     porto = await remember(database, scope, "Something about Porto")
-    belief = await believe(
-        database, scope, "Porto it is", {porto: "supports", leeds: "contradicts"}, status="contested"
-    )
+    belief = await believe(database, scope, "Porto it is", {porto: "supports", leeds: "contradicts"})
     found = await ask(database, scope, "Ann lives in Leeds now", harmonic=True, k=1)
     assert [item["id"] for item in found["results"]] == [str(leeds)]
     assert [item["id"] for item in found["beliefs"]] == [str(belief)]
