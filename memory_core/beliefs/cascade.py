@@ -18,8 +18,9 @@ from memory_core.database.scoped import ScopedConnection
 # The walk goes from each piece of evidence along its duplicates' winners; one fallen memory on the way is enough.
 EVIDENCE = """evidence AS MATERIALIZED (
   SELECT e.belief_id, e.memory_id, e.role
-  FROM affected a JOIN belief_evidence e ON e.tenant_id = :tenant_id AND e.belief_id = a.belief_id
-  WHERE e.role IN ('supports', 'contradicts')
+  FROM belief_evidence e
+  WHERE e.tenant_id = :tenant_id AND e.belief_id = ANY(ARRAY(SELECT belief_id FROM affected))
+    AND e.role IN ('supports', 'contradicts')
 ), walk(memory_id, id) AS (
   SELECT memory_id, memory_id FROM evidence
   UNION
@@ -52,16 +53,18 @@ _WITHDRAW = f"""{WITH_DUPLICATES}, affected AS MATERIALIZED (
       WHERE e.tenant_id = :tenant_id AND e.memory_id = ANY(ARRAY(SELECT id FROM touched))
         AND e.role IN ('supports', 'contradicts'))))
 ), {EVIDENCE}, judged AS MATERIALIZED (
-  SELECT a.belief_id,
-         CASE a.status WHEN 'held' THEN count(*) FILTER (WHERE e.role = 'supports' AND f.memory_id IS NULL) = 0
-                       ELSE count(f.memory_id) > 0 OR count(DISTINCT e.role) < 2 END AS stale,
-         max(s.confidence) FILTER (WHERE e.role = 'supports' AND f.memory_id IS NULL) AS most
-  FROM affected a
-  LEFT JOIN evidence e ON e.belief_id = a.belief_id
-  LEFT JOIN fallen f ON f.memory_id = e.memory_id
+  SELECT r.belief_id,
+         CASE max(r.status) WHEN 'held' THEN count(*) FILTER (WHERE r.role = 'supports' AND f.memory_id IS NULL) = 0
+                            ELSE count(f.memory_id) > 0 OR count(DISTINCT r.role) < 2 END AS stale,
+         max(s.confidence) FILTER (WHERE r.role = 'supports' AND f.memory_id IS NULL) AS most,
+         max(r.confidence) AS confidence
+  -- Beliefs beside their evidence rather than joined with it: the planner takes both for a row or two.
+  FROM (SELECT belief_id, status, confidence, CAST(NULL AS uuid) AS memory_id, CAST(NULL AS text) AS role FROM affected
+        UNION ALL SELECT belief_id, NULL, NULL, memory_id, role FROM evidence) AS r
+  LEFT JOIN fallen f ON f.memory_id = r.memory_id
   LEFT JOIN memory_state s ON s.tenant_id = :tenant_id AND s.scope_path = ANY(:visible_paths)
-    AND s.memory_id = e.memory_id
-  GROUP BY a.belief_id, a.status
+    AND s.memory_id = r.memory_id
+  GROUP BY r.belief_id
 )
 UPDATE harmonic_beliefs b
 SET status = CASE WHEN j.stale THEN 'stale' ELSE b.status END,
@@ -69,9 +72,9 @@ SET status = CASE WHEN j.stale THEN 'stale' ELSE b.status END,
     valid_to = CASE WHEN j.stale THEN CAST(:at AS timestamptz) ELSE b.valid_to END,
     confidence = CASE WHEN j.stale THEN b.confidence ELSE least(b.confidence, j.most) END,
     updated_at = clock_timestamp()
-FROM judged j
+FROM (SELECT * FROM judged WHERE stale OR confidence > most) AS j
 WHERE b.tenant_id = :tenant_id AND b.scope_path = :scope_path AND b.belief_id = j.belief_id
-  AND (j.stale OR b.confidence > j.most)
+  AND b.belief_id = ANY(ARRAY(SELECT belief_id FROM judged WHERE stale OR confidence > most))
 RETURNING b.belief_id, j.stale
 """
 

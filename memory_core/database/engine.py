@@ -122,11 +122,6 @@ class Database:
                     "timezone": "UTC",
                     # The journal keeps numbers as text, to the last bit.
                     "extra_float_digits": "1",
-                    # A plan that is kept knows no values: it takes an array of any length for one of ten ids, and
-                    # then reads a whole scope for each of five hundred.
-                    "plan_cache_mode": "force_custom_plan",
-                    "statement_timeout": f"{self.settings.statement_timeout}s",
-                    "lock_timeout": f"{self.settings.lock_timeout}s",
                 }.items()
             )
             self._engines[role] = create_async_engine(
@@ -134,6 +129,12 @@ class Database:
                 pool_size=self.settings.pool_size,
                 max_overflow=2,
                 pool_pre_ping=False,
-                connect_args={"options": options, "application_name": "slowwave"},
+                connect_args={
+                    "options": options,
+                    "application_name": "slowwave",
+                    # A prepared statement's plan knows no values: it takes an array of any length for one of ten ids,
+                    # and then reads a whole scope for each of five hundred.
+                    "prepare_threshold": None,
+                },
             )
         return self._engines[role]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from sqlalchemy import RowMapping
 
@@ -17,6 +16,7 @@ from memory_core.runs.context import RunContext, Step
 from memory_core.runs.outcome import SAMPLE_SIZE, StepOutcome
 from memory_core.shmr.collect import waiting
 from memory_core.shmr.queue import put_back
+from memory_core.shmr.shown import beliefs_of_run, shown_beliefs, superseded_by_run
 from memory_core.shmr.stored import ELIGIBLE, shmr_settings
 
 NAME = "log"
@@ -69,43 +69,6 @@ SELECT (SELECT count(*) FROM memories m WHERE m.tenant_id = :tenant_id AND m.sco
         AND s.status = 'failed') AS failed_steps
 """
 
-# What a run made or set anew; beliefs that only fell are another list.
-_BELIEFS = """
-WITH touched AS (
-  SELECT b.belief_id, 'new' AS change FROM harmonic_beliefs b
-  WHERE b.tenant_id = :tenant_id AND b.scope_path = :scope_path AND b.created_by_run = :run_id
-  UNION
-  SELECT CAST(c.row_key ->> 'belief_id' AS uuid), 'changed' FROM run_changes c
-  WHERE c.tenant_id = :tenant_id AND c.scope_path = :scope_path AND c.run_id = :run_id
-    AND c.table_name = 'harmonic_beliefs'
-)
-SELECT b.belief_id, min(t.change) FILTER (WHERE t.change = 'new') IS NOT NULL AS is_new,
-       b.subject, b.predicate, b.object, b.content,
-       b.status, b.status_reason, b.confidence, b.rationale,
-       (SELECT jsonb_object_agg(role, count) FROM (SELECT role, count(*) AS count FROM belief_evidence e
-        WHERE e.tenant_id = :tenant_id AND e.belief_id = b.belief_id GROUP BY role) AS roles) AS evidence
-FROM touched t JOIN harmonic_beliefs b ON b.tenant_id = :tenant_id AND b.scope_path = :scope_path
-  AND b.belief_id = t.belief_id
-GROUP BY b.tenant_id, b.belief_id
-ORDER BY array_position(ARRAY['contested', 'held', 'stale', 'superseded', 'retracted'], b.status), b.belief_id
-"""
-
-_SUPERSEDED = """
-SELECT m.id, m.external_id, m.content, m.superseded_reason AS reason,
-       coalesce(m.superseded_by, m.superseded_by_belief) AS by,
-       coalesce(w.content, b.content) AS by_content,
-       (SELECT s ->> 'because' FROM memory_resonance_clusters c,
-         jsonb_array_elements(c.proposal -> 'decision' -> 'supersedes') AS s
-        WHERE c.tenant_id = :tenant_id AND c.scope_path = :scope_path AND c.run_id = :run_id AND c.status = 'applied'
-          AND s ->> 'loser' = m.id::text LIMIT 1) AS because
-FROM memories m
-LEFT JOIN memories w ON w.tenant_id = :tenant_id AND w.id = m.superseded_by
-LEFT JOIN harmonic_beliefs b ON b.tenant_id = :tenant_id AND b.belief_id = m.superseded_by_belief
-WHERE m.tenant_id = :tenant_id AND m.scope_path = :scope_path AND m.superseded_by_run = :run_id
-ORDER BY array_position(ARRAY['correction', 'contradiction', 'update', 'duplicate'], m.superseded_reason), m.id
-LIMIT :limit
-"""
-
 _INSERT = """
 INSERT INTO memory_resonance_log (tenant_id, id, scope_path, session_id, cluster_count, beliefs_generated,
   contradictions_resolved,
@@ -128,7 +91,7 @@ async def log(connection: ScopedConnection, context: RunContext, _: object = Non
     unembedded = (await waiting(connection, context)).unembedded
     settings = shmr_settings(context)
     status, reason = _status(statuses, clusters, counts, unembedded, settings.min_cluster_size)
-    beliefs = await connection.rows(_BELIEFS)
+    beliefs = await beliefs_of_run(connection)
     generated = [row for row in beliefs if row["status"] in ("held", "contested")]
     applied = clusters.get("applied")
     score = float(applied["score"]) if applied is not None and applied["score"] is not None else 0.0
@@ -157,7 +120,7 @@ async def log(connection: ScopedConnection, context: RunContext, _: object = Non
         tokens=counts["tokens"],
         cost=counts["cost"],
     )
-    superseded = await connection.rows(_SUPERSEDED, limit=SUPERSEDED_SHOWN)
+    superseded = await superseded_by_run(connection, SUPERSEDED_SHOWN)
     return StepOutcome(
         candidates=counts["looked_at"],
         changed=len(beliefs) + counts["resolved"] + counts["duplicates"],
@@ -177,9 +140,9 @@ async def log(connection: ScopedConnection, context: RunContext, _: object = Non
             "cost": None if counts["cost"] is None else float(counts["cost"]),
             "harmony_score_avg": round(score, 4),
             "clusters_by_status": statuses,
-            "beliefs": [_belief(row) for row in beliefs[:BELIEFS_SHOWN]],
+            "beliefs": await shown_beliefs(connection, beliefs[:BELIEFS_SHOWN]),
             "beliefs_left_out": max(0, len(beliefs) - BELIEFS_SHOWN),
-            "superseded": [{**dict(row), "id": str(row["id"]), "by": str(row["by"])} for row in superseded],
+            "superseded": superseded,
             "superseded_left_out": max(0, counts["resolved"] + counts["duplicates"] - SUPERSEDED_SHOWN),
         },
         reason=reason,
@@ -228,20 +191,6 @@ def _status(
 
 def _model(context: RunContext) -> str:
     return "rules" if context.language is None else context.language.name
-
-
-def _belief(row: RowMapping) -> dict[str, Any]:
-    evidence = row["evidence"] or {}
-    return {
-        "id": str(row["belief_id"]),
-        "change": "new" if row["is_new"] else "changed",
-        **{
-            name: row[name]
-            for name in ("subject", "predicate", "object", "content", "status", "status_reason", "rationale")
-        },
-        "confidence": row["confidence"],
-        **{role: evidence.get(role, 0) for role in ("supports", "contradicts", "superseded")},
-    }
 
 
 STEP = Step(NAME, log)
