@@ -20,6 +20,9 @@ CLOSE_WHERE_SOME_AGREE = 0.4
 CLOSE_WHERE_MANY_AGREE = 0.1
 """The same where two, or three and more, heads have the same value in both: more than chance would give."""
 
+AGREEING = 0.2
+"""Share of the heads of both that agree, below which two phrases say different things that meet now and then."""
+
 MANY_FRAMES = 200
 """A head or value that more phrases share says nothing about any two of them."""
 
@@ -98,7 +101,9 @@ class FrameFacts:
         meeting = sum(len(heads) * len(their_values.get(value, ())) for value, heads in self.by_value.items())
         if agreed < 4 * len(both) * meeting / (ours * others):
             return 0
-        return 2 if agreed >= 3 else 1 if agreed == 2 else 0
+        if agreed < 2 or agreed < AGREEING * len(both):
+            return 0
+        return 2 if agreed >= 3 else 1
 
     def speaks_of_other_things(self, other: FrameFacts, *, inverted: bool) -> bool:
         """Whether heads that both frames speak of nearly always have another value in each ("born in", "lives in").

@@ -34,6 +34,12 @@ _NAME_PARTICLES = words_of(
 )
 
 
+_OPENERS = FUNCTION_WORDS | words_of(
+    "what it among besides within inside outside during before after since like near beside behind against across "
+    "along around despite except per via without toward towards upon according"
+)
+
+
 class Frame(NamedTuple):
     """The literal words of a statement, by their stems: before its head, between head and value, after its value."""
 
@@ -141,7 +147,7 @@ def _may_begin_head(tokens: Sequence[str], keys: Sequence[str], start: int) -> b
     if start == 1 and keys[0] in ("the", "a", "an"):
         # An article at the beginning belongs to the head, which is compared without it.
         return False
-    if keys[0] not in FUNCTION_WORDS and keys[0] not in ("what", "it") and not can_be(keys[0], "NOUN"):
+    if keys[0] not in _OPENERS and not can_be(keys[0], "NOUN"):
         # A sentence that begins with a name is about it.
         return False
     if keys[start - 1] in FUNCTION_WORDS or keys[start - 1] == "what":
