@@ -178,10 +178,10 @@ async def test_no_prompt_exceeds_its_budget(
             observed_at=ago(days=30 - number),
         )  # fmt: skip
     model = Scripted("no answer", items({"confidence": 7}), "[]")
-    run = await harmonize(database, scope, language=model, settings={"shmr": {"token_budget": 3_000}})
+    run = await harmonize(database, scope, language=model, settings={"shmr": {"token_budget": 1_900}})
     assert len(model.requests) >= 3
     for request in model.requests:
-        assert estimate_tokens(request.system) + estimate_tokens(request.prompt) <= 3_000
+        assert estimate_tokens(request.system) + estimate_tokens(request.prompt) <= 1_900
     assert run.summary["clusters"] == {"nothing_to_say": 1}
     (cluster,) = await rows(database, scope, "SELECT rejected FROM memory_resonance_clusters")
     cut = [each for each in cluster["rejected"] if each["reason"] == "not_all_shown"]
@@ -190,6 +190,7 @@ async def test_no_prompt_exceeds_its_budget(
         shown = {json.loads(line)["handle"] for line in request.prompt.splitlines() if line.startswith('{"handle"')}
         assert shown == {f"m{number}" for number in range(1, 25)} - set(entry["left_out"])
         assert set(entry["shortened"]) == shown
+        assert entry["left_out"]
     assert run.outcome("harmonize")["details"]["not_all_shown"] == 1
     async with database.scoped(scope) as connection:
         explanation(await why(connection, last))
