@@ -157,8 +157,8 @@ async def test_what_a_dead_run_had_taken_waits_again(database: Database, scope: 
 
 
 async def test_the_clusters_of_a_dead_run_are_closed(database: Database, scope: TenantScope) -> None:
-    """F54: they count as failed with the reason, once; the collecting step says how many memories it took back."""
-    await homes(database, scope)
+    """F54: they count as failed with the reason, once; it is said how many wait again, and both runs can be undone."""
+    ids = await homes(database, scope)
     run = await begin_run(database, scope, "harmonize", ago(days=1), {})
     context = context_of(run, database.settings)
     for position in range(3):
@@ -171,6 +171,9 @@ async def test_the_clusters_of_a_dead_run_are_closed(database: Database, scope: 
     assert (closed["status"], closed["reason"]) == ("failed", "its run ended before it was finished")
     again = await harmonize(database, scope, NIGHT + timedelta(hours=1))
     assert again.outcome("collect")["counts"]["reclaimed"] == 0
+    assert (await undo(database, scope, following.run)).refused == ()
+    assert (await undo(database, scope, run)).refused == ()
+    assert (await waiting(database, scope), await superseded(database, scope)) == (set(ids), {})
 
 
 @pytest.mark.parametrize("moment", [timedelta(0), timedelta(seconds=2)], ids=["same time", "two seconds later"])
