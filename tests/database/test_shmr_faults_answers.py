@@ -12,6 +12,7 @@ from memory_core.database.engine import Database
 from memory_core.models.embedding import EmbeddingProvider, embedding_provider
 from memory_core.scope import TenantScope
 from tests.builders import add_memory, ago
+from tests.by_name import ByName
 from tests.knowledge import change
 from tests.scripted_model import PEOPLE, UPDATE, Scripted, homes, items, many_homes
 from tests.shmr_runs import beliefs, harmonize, rows, superseded
@@ -29,41 +30,43 @@ async def reasons(database: Database, scope: TenantScope) -> set[str]:
     return {each["reason"] for row in found for each in row["rejected"]}
 
 
-@pytest.mark.parametrize(
-    ("given", "reason"),
-    [
-        ("1.7", "bad_confidence"),
-        ("100", "bad_confidence"),
-        ("-0.1", "bad_confidence"),
-        ("1e999", "malformed"),
-        ("Infinity", "malformed"),
-        ("NaN", "malformed"),
-        ('"0.9"', "bad_confidence"),
-        ('"high"', "bad_confidence"),
-        ("null", "bad_confidence"),
-    ],
-)
+BAD_CONFIDENCES = {
+    "1.7": "bad_confidence",
+    "100": "bad_confidence",
+    "-0.1": "bad_confidence",
+    '"0.9"': "bad_confidence",
+    '"high"': "bad_confidence",
+    "null": "bad_confidence",
+    "1e999": "malformed",
+    "Infinity": "malformed",
+    "NaN": "malformed",
+}
+
+
 async def test_a_confidence_that_is_none_is_turned_down_before_it_is_scored(
-    database: Database, scope: TenantScope, given: str, reason: str
+    database: Database, scope: TenantScope
 ) -> None:
     """F11, F12, F13: out of range, not finite, or no number: no score, nothing stored, and the next cluster goes on."""
-    await many_homes(database, scope, 2)
-    bad = items({**UPDATE, "subject": PEOPLE[0]}).replace("0.8", given)
-    good = items({**UPDATE, "subject": PEOPLE[1]})
-
-    class ByName(Scripted):
-        async def complete(self, request: Any) -> Any:
-            self.script = [bad if f'"subject": "{PEOPLE[0]}"' in request.prompt else good]
-            return await super().complete(request)
-
-    run = await harmonize(database, scope, language=ByName(""))
-    assert run.summary["clusters"]["applied"] == 1
-    (cluster,) = await rows(
-        database, scope, "SELECT score, rejected FROM memory_resonance_clusters WHERE status <> 'applied'"
+    await many_homes(database, scope, len(BAD_CONFIDENCES) + 1)
+    reason_of = dict(zip(PEOPLE, BAD_CONFIDENCES.values(), strict=False))
+    answers = {
+        name: items({**UPDATE, "subject": name}).replace("0.8", given)
+        for name, given in zip(PEOPLE, BAD_CONFIDENCES, strict=False)
+    }
+    run = await harmonize(database, scope, language=ByName(answers))
+    assert run.summary["clusters"] == {"applied": 1, "parse_error": 3, "rejected": 6}
+    clusters = await rows(
+        database,
+        scope,
+        "SELECT m.subject, c.score, c.rejected FROM memory_resonance_clusters c "
+        "JOIN memories m ON m.id = CAST(c.members -> 0 ->> 'memory_id' AS uuid) WHERE c.status <> 'applied'",
     )
-    assert (cluster["score"], {each["reason"] for each in cluster["rejected"]}) == (None, {reason})
-    assert [belief["subject"] for belief in await beliefs(database, scope)] == [PEOPLE[1]]
-    json.dumps([run.summary, cluster], allow_nan=False)
+    assert {each["subject"]: {entry["reason"] for entry in each["rejected"]} for each in clusters} == {
+        name: {reason} for name, reason in reason_of.items()
+    }
+    assert {each["score"] for each in clusters} == {None}
+    assert [belief["subject"] for belief in await beliefs(database, scope)] == [PEOPLE[len(BAD_CONFIDENCES)]]
+    json.dumps([run.summary, clusters], allow_nan=False)
     assert len(await rows(database, scope, "SELECT 1 FROM memory_resonance_log")) == 1
 
 

@@ -24,8 +24,9 @@ from memory_core.scope import TenantScope
 from memory_core.settings import Settings
 from memory_core.shmr.steps import SHMR_STEPS
 from tests.builders import NIGHT, ago
+from tests.by_name import ByName
 from tests.openai_server import Behaviour, OpenAIServer, RecordedRequest, slow
-from tests.scripted_model import DAMPEN, UPDATE, Scripted, homes, items, many_homes, moved
+from tests.scripted_model import DAMPEN, UPDATE, Scripted, homes, items, many_homes
 from tests.shmr_runs import beliefs, context_of, harmonize, rows, state, superseded, undo, waiting
 
 CREATE = {"confidence": 0.7}
@@ -110,32 +111,26 @@ async def test_others_write_while_a_model_thinks(database: Database, scope: Tena
 async def test_a_run_killed_between_two_calls_goes_on(database: Database, scope: TenantScope) -> None:
     """F34: killed in the second of three calls, it is known as running; resumed, it pays for two and ends the same."""
     await many_homes(database, scope, 3)
-    calls = 0
 
-    async def dies() -> None:
-        nonlocal calls
-        calls += 1
-        if calls == 2:
-            raise Killed
-
-    class ByName(Scripted):
+    class Dying(ByName):
         async def complete(self, request: ModelRequest) -> ModelAnswer:
-            self.script = [moved(request.prompt)]
+            if self.requests:
+                raise Killed
             return await super().complete(request)
 
     one_by_one = {"settings": {"shmr": {"clusters_at_once": 1}}}
     with pytest.raises(Killed):
-        await harmonize(database, scope, language=ByName("", before=dies), **one_by_one)
+        await harmonize(database, scope, language=Dying({}), **one_by_one)
     assert [row["status"] for row in await rows(database, scope, "SELECT status FROM runs")] == ["running"]
     assert await superseded(database, scope) == {}
-    model = ByName("")
+    model = ByName({})
     run = await harmonize(database, scope, language=model, **one_by_one)
     assert (run.run.resumed, len(model.requests)) == (True, 2)
     assert run.summary["clusters"] == {"applied": 3}
     resumed = {row["content"]: row["confidence"] for row in await beliefs(database, scope)}
     undone = await undo(database, scope, run.run)
     assert undone.refused == ()
-    again = await harmonize(database, scope, language=ByName(""), reconsider=True, **one_by_one)
+    again = await harmonize(database, scope, language=ByName({}), reconsider=True, **one_by_one)
     assert again.summary["clusters"] == {"applied": 3}
     assert {row["content"]: row["confidence"] for row in await beliefs(database, scope)} == resumed
 
