@@ -149,7 +149,7 @@ def provider() -> Iterator[OpenAIServer]:
         yield running
 
 
-def at(provider: OpenAIServer, timeout: float = 5.0) -> LanguageModel:
+def at(provider: OpenAIServer, timeout: float = 60.0) -> LanguageModel:
     """The model that the server serves."""
     found = language_model("openai/test", api_base=provider.url, api_key="k", timeout=timeout)
     assert found is not None
@@ -165,7 +165,7 @@ async def test_everything_that_a_provider_may_send(
     provider.script(*case.behaviours)
     provider.otherwise = case.behaviours[-1]
     before = await rows(database, scope, "SELECT id, content, version, retired_at FROM memories ORDER BY id")
-    run = await harmonize(database, scope, language=at(provider, 0.5 if case.cluster == UNAVAILABLE else 5.0))
+    run = await harmonize(database, scope, language=at(provider, 0.5 if case.outcomes == ("timeout",) else 60.0))
     (cluster,) = await rows(database, scope, "SELECT * FROM memory_resonance_clusters")
     assert (run.status, cluster["status"]) == ("applied", case.cluster), cluster["reason"]
     attempts = await rows(database, scope, "SELECT * FROM model_attempts ORDER BY sequence")
