@@ -35,10 +35,10 @@ def load_litellm() -> Any:
     """
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
+    # For good, not around this import alone: parts of it are imported by the first call.
+    warnings.filterwarnings("ignore", message=".*ReadOnly.* qualifier", category=UserWarning)
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".*ReadOnly.* qualifier", category=UserWarning)
-            import litellm
+        import litellm
     except ImportError as error:
         raise DependencyMissing("The package litellm is not installed.", hint="Run: pip install litellm") from error
     litellm.telemetry = False

@@ -349,3 +349,22 @@ def test_loading_litellm_reads_no_file_and_asks_no_network(tmp_path: Path) -> No
         [sys.executable, "-c", code], cwd=tmp_path, env=environment, check=False, capture_output=True, text=True
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_first_call_says_nothing_on_stderr(server: Any) -> None:
+    """Parts of litellm are imported by its first call, and warn of their own types; that is nobody's concern here."""
+    server.script(fake.answer("[]"))
+    code = (
+        "import asyncio, sys\n"
+        "from memory_core.models.language import ModelRequest, language_model\n"
+        "model = language_model('openai/x', api_base=sys.argv[1], api_key='k')\n"
+        "print(asyncio.run(model.complete(ModelRequest('a', 'openai/x', '', 'hi', None, 0.1, 10, 1))).text)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, server.url],
+        cwd=Path(__file__).parents[2],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.stdout, done.stderr) == ("[]\n", "")
