@@ -19,6 +19,10 @@ from memory_core.shmr.readings import Frame
 MIN_HEADS_TO_JUDGE = 8
 """Heads a relation needs before its values say whether it is single- or many-valued."""
 
+MOST_AT_ONCE = 3
+MOST_EXCEPTIONS = 0.02
+"""Values that a head of a relation of one value may have been told meanwhile, and the share of heads that had more."""
+
 MIN_RETURNING = 2
 MOST_RETURNING = 0.2
 """Heads that have a former value again, and their share of those with several, from which on values stand together."""
@@ -214,7 +218,8 @@ def _sizes(members: Mapping[Frame, bool], said: Mapping[Frame, Sequence[Said]], 
 
 
 def _collects(sizes: Sequence[int]) -> bool:
-    return max(sizes) > 3 or sum(sizes) / len(sizes) > 2
+    many = sum(1 for size in sizes if size > MOST_AT_ONCE)
+    return many > MOST_EXCEPTIONS * len(sizes) or sum(sizes) / len(sizes) > 2
 
 
 def _mean(by_head: Mapping[str, set[str]]) -> float:

@@ -23,7 +23,7 @@ PROCESSES = 2
 
 @pytest.mark.faults
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 async def test_killed_at_every_boundary(server: ServerAddress, tmp_path: Path) -> None:
     """Kill -9 before every statement and every commit in turn: each time the checksum is an undisturbed run's (F30)."""
     template = "killed_nights"

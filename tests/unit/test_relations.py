@@ -143,6 +143,19 @@ def test_values_that_come_back_stand_side_by_side() -> None:
     assert once[3] is False
 
 
+def test_one_head_that_changed_often_makes_no_relation_many_valued() -> None:
+    """Among many heads of one value, one that was told five is an exception; among few it shows that values collect."""
+    towns = [f"Town{number}" for number in range(80)]
+    texts = [f"{town} is ruled from Castle{number % 9}." for number, town in enumerate(towns)]
+    texts += [f"Town0 is ruled from Keep{number}." for number in range(4)]
+    found = parse_sentence("Town1 is ruled from Castle1.", learn_phrases(texts))
+    assert found is not None
+    assert found[3] is False
+    few = parse_sentence("Town1 is ruled from Castle1.", learn_phrases([*texts[:12], *texts[80:]]))
+    assert few is not None
+    assert few[3] is True
+
+
 def test_a_phrase_with_an_object_is_no_attribute() -> None:
     """ "Y houses the offices of X" says nothing that Y could have only one of; "X plays the position of Y" does."""
     learned = learned_from("{v} guards the gates of {h}.")
