@@ -35,9 +35,15 @@ def objection(item: ProposedBelief, members: Mapping[str, Candidate], slots: Map
     if _repeats_itself(item):
         return "subject, predicate and object repeat one another"
     cited = [members[handle] for handle in item.evidence]
+    if _names_a_handle(item, members, cited):
+        return "it names a memory by its handle where it should say what the memory is about"
     if not _numbers_are_cited(item, cited):
         return "it states a number that no cited memory states"
-    return _objection_to_replacing(item, members, slots) if item.target is not None else ""
+    if item.target is not None and (reason := _objection_to_replacing(item, item.target, members, slots)):
+        return reason
+    if _overlooks_a_later_one(item, members, slots):
+        return "a later memory of the group, not cited, says otherwise"
+    return ""
 
 
 def supporting(item: ProposedBelief, slots: Mapping[str, Slot | None]) -> list[str]:
@@ -89,26 +95,51 @@ def _numbers(*texts: str) -> set[int]:
     return {int(found[:100]) for text in texts for found in _NUMBER.findall(normalise_value(text))}
 
 
+def _names_a_handle(item: ProposedBelief, handles: Collection[str], cited: Sequence[Candidate]) -> bool:
+    """Whether a part is a handle and no name: a memory may well be about an M2."""
+    parts = {normalise(part) for part in (item.subject, item.predicate, item.object)} & set(handles)
+    known = {word for each in cited for text in (each.content, each.subject, each.object) for word in _words(text)}
+    return not parts <= known
+
+
+def _words(text: str | None) -> list[str]:
+    return [normalise(word) for word in (text or "").split()]
+
+
 def _objection_to_replacing(
-    item: ProposedBelief, members: Mapping[str, Candidate], slots: Mapping[str, Slot | None]
+    item: ProposedBelief, target_handle: str, members: Mapping[str, Candidate], slots: Mapping[str, Slot | None]
 ) -> str:
-    assert item.target is not None
-    target, slot = members[item.target], slots[item.target]
-    value = normalise_value(item.object)
-    if target.object is not None and normalise_value(target.object) == value:
+    target = members[target_handle]
+    if target.object is not None and normalise_value(target.object) == normalise_value(item.object):
         return "the memory to be replaced says the same"
     supports = [members[handle] for handle in supporting(item, slots)]
-    latest = max(each.observed_at for each in supports)
+    older = all(each.observed_at < target.observed_at for each in supports)
     independent = {each.source for each in supports} - {target.source, None}
-    if latest < target.observed_at and not any(each.by_person for each in supports) and len(independent) < 2:
+    if older and not any(each.by_person for each in supports) and len(independent) < 2:
         return "what is cited was said before what it should replace, and by no person and no two other sources"
-    affirmed = split_negation(item.predicate)[1] and split_negation(item.object)[1]
-    if slot is None or not affirmed or any(each.by_person for each in supports):
-        return ""
-    new = replace(slot, value=value, polarity=True)
-    for handle, member in members.items():
-        other = slots[handle]
-        later = member.observed_at > latest and handle not in (item.target, *item.evidence)
-        if later and other is not None and contradict(new, other):
-            return "a later memory of the group, not cited, says otherwise"
     return ""
+
+
+def _overlooks_a_later_one(
+    item: ProposedBelief, members: Mapping[str, Candidate], slots: Mapping[str, Slot | None]
+) -> bool:
+    """Whether a memory that was said after all that is cited contradicts the statement, as its evidence words it."""
+    handles = supporting(item, slots)
+    affirmed = split_negation(item.predicate)[1] and split_negation(item.object)[1]
+    if not affirmed or any(members[handle].by_person for handle in handles):
+        return False
+    value = normalise_value(item.object)
+    wordings = [slots[item.target]] if item.target else [slots[handle] for handle in handles]
+    said = [
+        replace(slot, value=value, polarity=True)
+        for slot in wordings
+        if slot is not None and (item.target or (_says(slot, item) and slot.polarity))
+    ]
+    latest = max(members[handle].observed_at for handle in handles)
+    return any(
+        contradict(one, other)
+        for handle, member in members.items()
+        if member.observed_at > latest and handle not in (item.target, *item.evidence)
+        if (other := slots[handle]) is not None
+        for one in said
+    )

@@ -110,8 +110,12 @@ def test_the_older_does_not_replace_the_newer() -> None:
 
 
 def test_a_later_memory_that_is_not_cited_counts() -> None:
-    """An update that overlooks what was said after its evidence is turned down; where it agrees, it stands."""
+    """What overlooks a memory that was said after its evidence is turned down; where that agrees, it stands."""
     assert "later" in against(MOVED, OLD, NEW, LAST)
+    stale = proposal("Ewa", "has her home in", "Lublin", "m1")
+    assert "later" in against(stale, OLD, NEW)
+    assert against(stale, memory(2, "Ewa", "lives in", "Lublin", confirmed=True), NEW) == ""
+    assert against(proposal("Ewa", "speaks", "Polish", "m1"), OLD, memory(9, "Ewa", "speaks", "Kashubian")) == ""
     assert against(MOVED, OLD, NEW, memory(16, "Ewa", "lives in", "Gdynia")) == ""
 
 
@@ -129,3 +133,11 @@ def test_what_says_the_same_does_not_speak_against() -> None:
     dampen = proposal("Ewa", "lives in", "Lublin", "m1", "m3", target="m1")
     assert speaking_against(dampen, members) == []
     assert speaking_against(dampen.model_copy(update={"contradicts": ["m2", "m4"]}), members) == ["m2", "m4"]
+
+
+def test_a_handle_is_no_name() -> None:
+    """A model that writes m2 for what m2 is about says nothing; a memory that is about an M2 may be quoted."""
+    for item in (proposal("M2", "lives in", "Gdynia", "m2"), proposal("Ewa", "lives in", "m1", "m2")):
+        assert "handle" in against(item, OLD, NEW)
+    metro = memory(2, "The metro M2", "crosses", "the river")
+    assert against(proposal("M2", "crosses", "the river", "m1"), metro, NEW) == ""
