@@ -122,6 +122,8 @@ class Database:
                     "timezone": "UTC",
                     # The journal keeps numbers as text, to the last bit.
                     "extra_float_digits": "1",
+                    "statement_timeout": f"{self.settings.statement_timeout}s",
+                    "lock_timeout": f"{self.settings.lock_timeout}s",
                 }.items()
             )
             self._engines[role] = create_async_engine(

@@ -21,6 +21,7 @@ from memory_core.night.consolidate import consolidate
 from memory_core.runs.checksum import table_checksums
 from memory_core.scope import TenantScope
 from memory_core.settings import Settings
+from memory_core.shmr.lemmas import verb_of
 from tests.small_tenant import NIGHT, PENDING
 
 SCOPE = TenantScope.root("tenant", "acme")
@@ -109,6 +110,8 @@ def main(base: str, template: str, home: str, share: int, of: int) -> None:
         os.waitpid(child, 0)
         return {"kill_at": kill_at, "killed": killed, "status": status, "passed": passed, "state": found}
 
+    # What a night loads when it first needs it is loaded here once, not in every fork.
+    verb_of("sleeps")
     undisturbed = night(None)
     sys.stdout.write(json.dumps(undisturbed) + "\n")
     for boundary in range(share, int(str(undisturbed["passed"])), of):
