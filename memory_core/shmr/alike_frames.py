@@ -46,20 +46,22 @@ def alike(said: Mapping[Frame, Sequence[Said]], vectors: Vectors) -> Iterable[tu
     means = means - vectors.mean(axis=0)
     means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
     facts = [FrameFacts(said[frame]) for frame in frames]
+    collecting = [collects_by_words(frame) for frame in frames]
+    nouns = [noun_of(frame) for frame in frames]
     for i, j in sorted(_sharing(facts)):
         closeness = float(means[i] @ means[j])
         straight = facts[i].shared(facts[j].heads, facts[j].values)
         turned = facts[i].shared(facts[j].values, facts[j].heads)
         inverted = min(turned) > min(straight)
         heads, values = turned if inverted else straight
-        if min(heads, values) < 1 or heads + values < 3 or collects_by_words(frames[i]) != collects_by_words(frames[j]):
+        if min(heads, values) < 1 or heads + values < 3 or collecting[i] != collecting[j]:
             continue
         agreed = facts[i].agreement(facts[j], inverted=inverted)
         if closeness < (MIN_CLOSENESS, CLOSE_WHERE_SOME_AGREE, CLOSE_WHERE_MANY_AGREE)[agreed]:
             continue
-        nouns = noun_of(frames[i]), noun_of(frames[j])
+        both_named = nouns[i] is not None and nouns[j] is not None
         # Two nouns name two relations ("mother", "father") unless they are seen to say the same.
-        if agreed or (None in nouns and not facts[i].speaks_of_other_things(facts[j], inverted=inverted)):
+        if agreed or (not both_named and not facts[i].speaks_of_other_things(facts[j], inverted=inverted)):
             yield closeness + agreed, frames[i], frames[j], inverted
 
 

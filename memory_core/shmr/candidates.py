@@ -61,6 +61,11 @@ class Candidate:
         return all(part and part.strip() for part in (self.subject, self.predicate, self.object))
 
     @property
+    def in_time(self) -> tuple[datetime, str]:
+        """Its place in the order of time; what was said at one moment stands in the order of the ids."""
+        return self.observed_at, str(self.memory_id)
+
+    @property
     def by_person(self) -> bool:
         """Whether a person stands behind it: an explicit correction, or confirmed or pinned."""
         return self.confirmed or self.corrects is not None or self.confirmed_at is not None

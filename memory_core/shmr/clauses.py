@@ -43,7 +43,6 @@ class Clause:
 
     Attributes:
         subject: base words of the subject, without articles; the speaker ("I", "the user") is "user".
-        owned: the subject is a thing of the speaker's or of somebody's ("my sister", "Ben's car").
         verb: base form of its verb; "be" for a copula, "" where none was found.
         past: the verb is in the past tense, without an auxiliary of the present.
         rest: the words after the verb, lower case, in order, without the times at their end.
@@ -210,13 +209,7 @@ def _verb_at(words: list[str]) -> int | None:
 
 def _is_plural(subject: list[str]) -> bool:
     last = subject[-1]
-    return last in _PLURAL_SUBJECTS or "and" in subject or (last.endswith("s") and last not in lemmas_only(last))
-
-
-def lemmas_only(word: str) -> frozenset[str]:
-    """The base forms of a word without the word itself, where it is no base form."""
-    others = lemmas(word) - {word}
-    return frozenset() if others else frozenset({word})
+    return last in _PLURAL_SUBJECTS or "and" in subject or (last.endswith("s") and len(lemmas(last)) > 1)
 
 
 def _predicate(words: list[str], at: int) -> tuple[list[str], str, bool, list[str]]:

@@ -90,7 +90,7 @@ def one_sentence(content: str) -> str | None:
 
 def expression_of(sentence: str) -> Expression:
     """Bring a sentence to one form."""
-    text = _HYPHEN.sub(" ", normalise_value(_in_digits(_without_contractions(sentence))))
+    text = _HYPHEN.sub(" ", _in_digits(_without_contractions(sentence)))
     opener = _OPENER.match(text)
     if opener and not _CONDITION.match(text) and not _NAMED.search(sentence[1 : opener.end()]):
         text = text[opener.end() :]
@@ -110,14 +110,16 @@ def _without_contractions(sentence: str) -> str:
 
 
 def _in_digits(text: str) -> str:
-    """Number words above twelve and spoken hours as figures; `normalise_value` knows the smaller ones."""
+    """`normalise_value`, and number words above twelve and spoken hours as figures."""
     text = text.replace("no one", "nobody")
     if _NUMBER_WORDS.search(text):
         from number_parser import parse
 
         text = parse(text, language="en")
-    text = _PAST_THE_HOUR.sub(lambda found: f"{found[2]}:{30 if found[1] == 'half' else 15}", normalise_value(text))
-    return _PART_OF_DAY.sub(lambda found: f"{found[1]} {'am' if found[2] == 'morning' else 'pm'}", text)
+    text = normalise_value(text)
+    spoken = _PAST_THE_HOUR.sub(lambda found: f"{found[2]}:{30 if found[1] == 'half' else 15}", text)
+    spoken = _PART_OF_DAY.sub(lambda found: f"{found[1]} {'am' if found[2] == 'morning' else 'pm'}", spoken)
+    return text if spoken == text else normalise_value(spoken)
 
 
 def _in_base_unit(found: re.Match[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 _DERIVED = 5
@@ -9,29 +10,29 @@ _DERIVED = 5
 
 
 @lru_cache(maxsize=65_536)
-def lemmas(word: str) -> frozenset[str]:
-    """The base forms that a lower-case word can have, itself included: "wrote" has "write", "lives" life and live."""
+def _forms(word: str) -> Mapping[str, tuple[str, ...]]:
     from lemminflect import getAllLemmas
 
-    found = {lemma for forms in getAllLemmas(word).values() for lemma in forms}
+    found: Mapping[str, tuple[str, ...]] = getAllLemmas(word)
+    return found
+
+
+@lru_cache(maxsize=65_536)
+def lemmas(word: str) -> frozenset[str]:
+    """The base forms that a lower-case word can have, itself included: "wrote" has "write", "lives" life and live."""
+    found = {lemma for forms in _forms(word).values() for lemma in forms}
     # "better" stays itself: the dictionary calls it a form of "good" and of "well".
     return frozenset({word} | {lemma for lemma in found if lemma[:2] == word[:2] or word not in found})
 
 
-@lru_cache(maxsize=65_536)
 def can_be(word: str, part: str) -> bool:
     """Whether the dictionary knows a lower-case word as a part of speech: NOUN, VERB, ADJ, ADV."""
-    from lemminflect import getAllLemmas
-
-    return part in getAllLemmas(word)
+    return part in _forms(word)
 
 
-@lru_cache(maxsize=65_536)
 def verb_of(word: str) -> str | None:
     """The base form of a lower-case word as a verb; None where it is none."""
-    from lemminflect import getAllLemmas
-
-    forms = getAllLemmas(word).get("VERB")
+    forms = _forms(word).get("VERB")
     return forms[0] if forms else None
 
 

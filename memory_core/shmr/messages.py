@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from memory_core.layers.normal_text import MONTH
 from memory_core.layers.words import FUNCTION_WORDS, words_of
@@ -125,6 +126,24 @@ def measured_again(earlier: Message, later: Message, weight: Weight) -> float:
     return best
 
 
+class Between(NamedTuple):
+    """What two messages say of one another, each from 0 to 1.
+
+    Attributes:
+        denied: how much of what one denies the other tells.
+        measured_again: how surely the later gives another number or date for the same thing.
+    """
+
+    denied: float
+    measured_again: float
+
+
+def between(earlier: Message, later: Message, weight: Weight) -> Between:
+    """Compare two messages."""
+    denied = max(denied_by(earlier, later, weight), denied_by(later, earlier, weight))
+    return Between(denied, measured_again(earlier, later, weight))
+
+
 def _weight(words: Iterable[str], weight: Weight) -> float:
     return sum(weight(word) for word in words)
 
@@ -137,11 +156,14 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _measures(sentence: str) -> Iterable[Measure]:
+    if not any(map(str.isdigit, sentence)):
+        return
+    around = _words(sentence)
     for part in _PARTS.split(sentence):
         for found in _QUANTITY.finditer(part):
             counted = frozenset({"%"}) if found[2] == "%" else _words(" ".join(filter(None, found.groups()[1:])))
             if counted:
                 value = found[1].replace(",", "")
-                yield Measure(value, counted, _words(sentence) - {value})
+                yield Measure(value, counted, around - {value})
     for found in _DATE.finditer(sentence):
-        yield Measure(f"{found[1][:3].casefold()} {found[2]}", frozenset(), _words(sentence))
+        yield Measure(f"{found[1][:3].casefold()} {found[2]}", frozenset(), around)

@@ -15,10 +15,10 @@ from memory_core.layers.components import Vectors
 from memory_core.shmr.candidates import Candidate
 from memory_core.shmr.comparison import compare, says_one_thing
 from memory_core.shmr.like_words import meaning
-from memory_core.shmr.messages import weights
+from memory_core.shmr.messages import between, weights
 from memory_core.shmr.sentences import same_speaker
 from memory_core.shmr.slots import Slot
-from memory_core.shmr.told import Told, closeness, told_by, verdict
+from memory_core.shmr.told import Told, message_verdict, told_by
 
 FURTHEST = 0.5
 """Cosine below which two sentences are not compared."""
@@ -43,12 +43,13 @@ def near_sentences(
         vectors: shape (n, d), rows of length 1 or 0.
         similarity: cosine from which on sentences are in one cluster anyway.
     """
-    told = {
-        row: told_by(candidate.content)
+    open_to_comparison = (
+        row
         for row, (candidate, slot) in enumerate(zip(candidates, slots, strict=True))
         if not candidate.has_triple and (slot is None or slot.multi_valued is None)
-    }
-    order = sorted(told, key=lambda row: (candidates[row].observed_at, str(candidates[row].memory_id)))
+    )
+    order = sorted(open_to_comparison, key=lambda row: candidates[row].in_time)
+    told = {row: told_by(candidates[row].content) for row in order}
     place = {row: number for number, row in enumerate(order)}
 
     def in_time(i: int, j: int) -> tuple[int, int]:
@@ -67,7 +68,7 @@ def near_sentences(
             assert second is not None
             if same_speaker(candidates[one], candidates[other]) and compare(first, second, cosine).kind != "apart":
                 yield one, other
-    yield from _near_messages(candidates, {row: told[row] for row in order}, vectors, in_time)
+    yield from _near_messages(candidates, told, vectors, in_time)
 
 
 def _near_messages(
@@ -85,14 +86,15 @@ def _near_messages(
     # A single sentence may deny what a longer text tells, too.
     speaking += [row for row, each in told.items() if each.clause is not None and "never" in each.content.casefold()]
     best: dict[int, tuple[float, int, int]] = {}
-    for row, found, cosine in _nearest(speaking, list(told), vectors, (FURTHEST_MESSAGE, 1.1)):
+    for row, found, _ in _nearest(speaking, list(told), vectors, (FURTHEST_MESSAGE, 1.1)):
         one, other = in_time(row, found)
         if told[one].clause is not None and told[other].clause is not None:
             continue
         if not same_speaker(candidates[one], candidates[other]):
             continue
-        if verdict(told[one], told[other], cosine, weight).kind == "rival":
-            best[row] = max(best.get(row, (0.0, 0, 0)), (closeness(told[one], told[other], weight), one, other))
+        said = between(told[one].message, told[other].message, weight)
+        if message_verdict(said).kind == "rival":
+            best[row] = max(best.get(row, (0.0, 0, 0)), (max(said), one, other))
     yield from ((one, other) for _, one, other in best.values())
 
 

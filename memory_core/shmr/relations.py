@@ -8,7 +8,7 @@ statements that they make lie near one another.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from memory_core.layers.components import Vectors
@@ -80,47 +80,34 @@ def relations_of(said: Mapping[Frame, Sequence[Said]], vectors: Vectors | None) 
 
 
 class _Groups:
-    """Frames joined to groups, each with its direction inside its group (a union-find with parity)."""
+    """Frames joined to groups, each with its direction inside its group."""
 
     def __init__(self, frames: Iterable[Frame]) -> None:
-        self._parent = {frame: frame for frame in frames}
-        self._turned = dict.fromkeys(self._parent, False)
-
-    def find(self, frame: Frame) -> tuple[Frame, bool]:
-        turned = False
-        while self._parent[frame] != frame:
-            turned ^= self._turned[frame]
-            frame = self._parent[frame]
-        return frame, turned
+        self._group = {frame: {frame: False} for frame in frames}
 
     def of(self, frame: Frame) -> dict[Frame, bool]:
         """The frames of a frame's group, and whether each runs against it."""
-        root, turned = self.find(frame)
-        return {each: turned ^ found[1] for each in self._parent if (found := self.find(each))[0] == root}
+        group = self._group[frame]
+        return {each: turned ^ group[frame] for each, turned in group.items()}
 
     def join(self, first: Frame, second: Frame, inverted: bool) -> None:
-        (one, one_turned), (other, other_turned) = self.find(first), self.find(second)
-        if one != other:
-            self._parent[other] = one
-            self._turned[other] = one_turned ^ other_turned ^ inverted
+        one, other = self._group[first], self.of(second)
+        if second not in one:
+            one |= {each: turned ^ one[first] ^ inverted for each, turned in other.items()}
+            self._group |= dict.fromkeys(other, one)
 
     def members(self) -> list[dict[Frame, bool]]:
-        found: dict[Frame, dict[Frame, bool]] = defaultdict(dict)
-        for frame in self._parent:
-            root, turned = self.find(frame)
-            found[root][frame] = turned
-        return list(found.values())
+        return list({id(group): group for group in self._group.values()}.values())
 
 
-def _by_first(
+def _statements(
     members: Mapping[Frame, bool], said: Mapping[Frame, Sequence[Said]], *, turned: bool
-) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = defaultdict(set)
+) -> Iterator[tuple[str, str, float]]:
+    """What a group's frames say: head, value and when, in the group's direction or, turned, against it."""
     for frame, inverted in members.items():
         for each in said[frame]:
             first, second = (each.value, each.head) if inverted != turned else (each.head, each.value)
-            found[first].add(second)
-    return found
+            yield first, second, each.at
 
 
 def _values_replace_one_another(groups: Iterable[Mapping[Frame, bool]], said: Mapping[Frame, Sequence[Said]]) -> bool:
@@ -130,7 +117,7 @@ def _values_replace_one_another(groups: Iterable[Mapping[Frame, bool]], said: Ma
     """
     second = third = 0
     for members in groups:
-        sizes = [len(values) for values in _by_first(members, said, turned=False).values()]
+        sizes = _sizes(members, said, turned=False)
         if len(sizes) >= MIN_HEADS and not any(takes_object(frame) for frame in members):
             second += sum(1 for size in sizes if size >= 2)
             third += sum(1 for size in sizes if size >= 3)
@@ -141,14 +128,14 @@ def _judged(
     members: Mapping[Frame, bool], said: Mapping[Frame, Sequence[Said]], participles: Collection[str], replacing: bool
 ) -> dict[Frame, Relation]:
     turned = _turned(members, said, participles)
-    by_head = _by_first(members, said, turned=turned)
+    sizes = _sizes(members, said, turned=turned)
     weight = {frame: len(said[frame]) for frame in members}
     straight = [frame for frame in members if members[frame] == turned] or list(members)
     name = str(max(straight, key=lambda frame: (weight[frame], str(frame))))
     settled = sum(weight[frame] for frame in members if names_one_thing(frame)) * 2 >= sum(weight.values())
-    shared = _mean(_by_first(members, said, turned=not turned))
+    shared = _mean(_sizes(members, said, turned=not turned))
     returning = _returning(members, said, turned=turned)
-    many = _many(members, straight, weight, by_head, shared, returning, settled=settled, replacing=replacing)
+    many = _many(members, straight, weight, sizes, shared, returning, settled=settled, replacing=replacing)
     return {frame: Relation(name, members[frame] != turned, many, settled) for frame in members}
 
 
@@ -163,8 +150,8 @@ def _turned(members: Mapping[Frame, bool], said: Mapping[Frame, Sequence[Said]],
             vote += len(said[frame]) * (-1 if inverted else 1)
     if len(members) > 1 or not vote:
         # One thing has one value: the side that would have many is not the head.
-        straight = _mean(_by_first(members, said, turned=False))
-        turned = _mean(_by_first(members, said, turned=True))
+        straight = _mean(_sizes(members, said, turned=False))
+        turned = _mean(_sizes(members, said, turned=True))
         if max(straight, turned) > 2 * min(straight, turned):
             return straight > turned
     return vote < 0
@@ -185,20 +172,16 @@ def _would_hold_many(
     turned = _turned(both, said, participles)
     if _collects(_sizes(both, said, turned=turned)):
         return not any(_collects(_sizes(each, said, turned=turned)) for each in (one, other))
-    returning, before = (
-        _returning(both, said, turned=turned),
-        sum(_returning(each, said, turned=turned) for each in (one, other)),
-    )
+    returning = _returning(both, said, turned=turned)
+    before = sum(_returning(each, said, turned=turned) for each in (one, other))
     return returning >= MIN_RETURNING and returning > before
 
 
 def _returning(members: Mapping[Frame, bool], said: Mapping[Frame, Sequence[Said]], *, turned: bool) -> int:
     """How many heads are said to have a value again after they were said to have another: it was not replaced."""
     told: dict[str, list[tuple[float, str]]] = defaultdict(list)
-    for frame, inverted in members.items():
-        for each in said[frame]:
-            first, second = (each.value, each.head) if inverted != turned else (each.head, each.value)
-            told[first].append((each.at, second))
+    for first, second, at in _statements(members, said, turned=turned):
+        told[first].append((at, second))
     return sum(1 for values in told.values() if _comes_back(values))
 
 
@@ -214,30 +197,33 @@ def _comes_back(told: list[tuple[float, str]]) -> bool:
 
 
 def _sizes(members: Mapping[Frame, bool], said: Mapping[Frame, Sequence[Said]], *, turned: bool) -> list[int]:
-    return [len(values) for values in _by_first(members, said, turned=turned).values()]
+    """How many values each head has."""
+    values: dict[str, set[str]] = defaultdict(set)
+    for first, second, _ in _statements(members, said, turned=turned):
+        values[first].add(second)
+    return [len(each) for each in values.values()]
 
 
 def _collects(sizes: Sequence[int]) -> bool:
     many = sum(1 for size in sizes if size > MOST_AT_ONCE)
-    return many > MOST_EXCEPTIONS * len(sizes) or sum(sizes) / len(sizes) > 2
+    return many > MOST_EXCEPTIONS * len(sizes) or _mean(sizes) > 2
 
 
-def _mean(by_head: Mapping[str, set[str]]) -> float:
-    return sum(len(values) for values in by_head.values()) / len(by_head)
+def _mean(sizes: Sequence[int]) -> float:
+    return sum(sizes) / len(sizes)
 
 
 def _many(
     members: Mapping[Frame, bool],
     straight: Sequence[Frame],
     weight: Mapping[Frame, int],
-    by_head: Mapping[str, set[str]],
+    sizes: Sequence[int],
     shared: float,
     returning: int,
     *,
     settled: bool,
     replacing: bool,
 ) -> bool | None:
-    sizes = [len(values) for values in by_head.values()]
     if _collects(sizes) or returning >= max(MIN_RETURNING, MOST_RETURNING * sum(1 for size in sizes if size > 1)):
         return True
     votes: Counter[bool | None] = Counter()
@@ -248,7 +234,7 @@ def _many(
         return by_words
     if all(not frame.content for frame in members):
         return None
-    if all(takes_object(frame) for frame in members) and shared < MIN_SHARED * _mean(by_head):
+    if all(takes_object(frame) for frame in members) and shared < MIN_SHARED * _mean(sizes):
         # "Y houses the offices of X": either end may be what is spoken of.
         return None
     if settled or len(sizes) >= MIN_HEADS_TO_JUDGE or replacing:

@@ -57,7 +57,7 @@ def harmonize_by_rules(
         vectors: shape (n, d), rows of length 1: the members' content vectors; None to compare by words alone.
         settings: `duplicate_threshold` and `max_beliefs_per_cluster` are used.
     """
-    order = sorted(range(len(members)), key=lambda i: (members[i].observed_at, str(members[i].memory_id)))
+    order = sorted(range(len(members)), key=lambda i: members[i].in_time)
     decisions = _Decisions()
     corrections = _explicit_corrections([members[i] for i in order], decisions)
     _free_text_duplicates(order, members, slots, vectors, settings.duplicate_threshold, decisions)
@@ -173,7 +173,7 @@ def _ends_in(corrected: UUID, corrections: dict[UUID, UUID], ids: Container[UUID
 
 
 def _decide(sides: list[Side], many: bool | None) -> tuple[Side | None, SupersedeReason, str]:
-    latest = max(sides, key=lambda side: (side.last.candidate.observed_at, str(side.last.id)))
+    latest = max(sides, key=lambda side: side.last.candidate.in_time)
     others = [side for side in sides if side is not latest]
     by_time = all(
         latest.first.candidate.observed_at - side.last.candidate.observed_at >= CLEARLY_LATER for side in others
@@ -236,7 +236,7 @@ def _hold(side: Side, losers: list[Side], corrected: list[Item], decisions: _Dec
 
 
 def _contest(sides: list[Side], because: str, decisions: _Decisions) -> None:
-    leading = max(sides, key=lambda side: (side.by_person, side.last.candidate.observed_at, str(side.last.id)))
+    leading = max(sides, key=lambda side: (side.by_person, side.last.candidate.in_time))
     others = [side for side in sides if side is not leading]
     kept = [side.kept for side in (leading, *others)]
     decisions.beliefs.append(

@@ -40,9 +40,7 @@ class Sentences:
     _told: dict[int, Told] = field(init=False)
 
     def __post_init__(self) -> None:
-        order = sorted(
-            range(len(self.members)), key=lambda i: (self.members[i].observed_at, str(self.members[i].memory_id))
-        )
+        order = sorted(range(len(self.members)), key=lambda i: self.members[i].in_time)
         self._told = {
             i: told_by(self.members[i].content)
             for i in order
@@ -74,12 +72,11 @@ class Sentences:
 
     def _verdicts(self) -> Iterator[tuple[int, int, Verdict]]:
         assert self.vectors is not None
-        weight = _each_word_alike
         for i, j in combinations(self._told, 2):
             one, other = self.members[i], self.members[j]
             if (one.read_only and other.read_only) or not same_speaker(one, other):
                 continue
-            found = verdict(self._told[i], self._told[j], float(self.vectors[i] @ self.vectors[j]), weight)
+            found = verdict(self._told[i], self._told[j], float(self.vectors[i] @ self.vectors[j]))
             if found.kind == "same" or (found.kind == "rival" and not self._side_by_side(i, j)):
                 yield i, j, found
 
@@ -138,11 +135,6 @@ class Sentences:
             clause.verb or "is",
             value if clause.affirmed else f"not {value}",
         )
-
-
-def _each_word_alike(_: str) -> float:
-    """Among the few texts of one cluster, the words that they share are just those that tell what they are about."""
-    return 1.0
 
 
 def same_speaker(first: Candidate, second: Candidate) -> bool:

@@ -112,12 +112,8 @@ def sides_of(items: list[Item]) -> list[Side]:
         fuller = [v for p, v in by_value if p == polarity and v.startswith((f"{value}, ", f"{value} ("))]
         if polarity and len(fuller) == 1:
             by_value[polarity, fuller[0]] += by_value.pop((polarity, value))
-    sides = [Side(sorted(each, key=_in_time)) for each in by_value.values()]
-    return sorted(sides, key=lambda side: _in_time(side.first))
-
-
-def _in_time(item: Item) -> tuple[datetime, str]:
-    return item.candidate.observed_at, str(item.id)
+    sides = [Side(sorted(each, key=lambda item: item.candidate.in_time)) for each in by_value.values()]
+    return sorted(sides, key=lambda side: side.first.candidate.in_time)
 
 
 def holds_many(sides: list[Side]) -> bool | None:

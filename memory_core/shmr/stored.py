@@ -160,7 +160,7 @@ async def clusters_of_run(connection: ScopedConnection, model: str, statuses: Se
 
 def member_documents(members: Sequence[Candidate], slots: Sequence[Slot | None]) -> list[dict[str, Any]]:
     """The members as kept with their cluster: id, version, handle and slot, in order of time."""
-    order = sorted(range(len(members)), key=lambda i: (members[i].observed_at, str(members[i].memory_id)))
+    order = sorted(range(len(members)), key=lambda i: members[i].in_time)
     return [
         {
             "memory_id": str(members[i].memory_id),
