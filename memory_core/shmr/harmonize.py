@@ -95,10 +95,8 @@ async def harmonize(connection: ScopedConnection, context: RunContext, found: An
     await connection.execute(_STORE, decided=json.dumps([_document(each) for each in answer]))
     await put_back(connection, [each.cluster_id for each in answer if each.status in DEFERRED])
     for status in ("nothing_to_say", "rejected"):
-        chosen = [each for each in answer if each.status == status]
-        for version in sorted({each.version for each in chosen}):
-            ids = [each.cluster_id for each in chosen if each.version == version]
-            await keep_decisions(connection, ids, status, version)
+        versions = {each.cluster_id: each.version for each in answer if each.status == status}
+        await keep_decisions(connection, versions, status)
     statuses = Counter(each.status for each in answer)
     proposed = statuses["proposed"]
     reasons = sorted({each.reason for each in answer if each.reason and each.status != "proposed"})

@@ -65,9 +65,8 @@ async def carry_out(connection: ScopedConnection, context: RunContext, clusters:
     withdrawn = await withdraw_support(
         connection, [*replaced, *dampened], "what it rested on was replaced or weakened", at=connection.as_of
     )
-    for version in sorted({case.cluster["proposal"]["version"] for case in cases}):
-        ids = [case.cluster["cluster_id"] for case in cases if case.cluster["proposal"]["version"] == version]
-        await keep_decisions(connection, ids, "decided", version)
+    versions = {case.cluster["cluster_id"]: case.cluster["proposal"]["version"] for case in cases}
+    await keep_decisions(connection, versions, "decided")
     await close_clusters(connection, [case.cluster["cluster_id"] for case in cases], "applied", "")
     return StepOutcome(
         candidates=len(clusters),

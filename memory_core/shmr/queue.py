@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from memory_core.database.scoped import ScopedConnection
 
@@ -36,8 +36,9 @@ INSERT INTO decisions AS d (tenant_id, scope_path, decision_key, phase, verdict,
   decided_at, created_by_run)
 SELECT :tenant_id, :scope_path, c.fingerprint, 'harmonize', :verdict,
        (SELECT jsonb_agg(member -> 'memory_id') FROM jsonb_array_elements(c.members) AS member),
-       :version, :run_id, :as_of, :run_id
+       t.version, :run_id, :as_of, :run_id
 FROM memory_resonance_clusters c
+JOIN unnest(CAST(:ids AS text[]), CAST(:versions AS text[])) AS t(cluster_id, version) ON t.cluster_id = c.cluster_id
 WHERE c.tenant_id = :tenant_id AND c.scope_path = :scope_path AND c.run_id = :run_id AND c.cluster_id = ANY(:ids)
 ON CONFLICT (tenant_id, scope_path, decision_key) DO UPDATE
 SET verdict = excluded.verdict, members = excluded.members, rules_version = excluded.rules_version,
@@ -56,7 +57,11 @@ async def reclaim(connection: ScopedConnection) -> int:
     return (await connection.execute(_RECLAIM)).rowcount
 
 
-async def keep_decisions(connection: ScopedConnection, cluster_ids: Sequence[str], verdict: str, version: str) -> None:
-    """Remember the verdict on clusters under their fingerprints: unchanged, they are not looked at again."""
-    if cluster_ids:
-        await connection.execute(_KEEP, ids=list(cluster_ids), verdict=verdict, version=version)
+async def keep_decisions(connection: ScopedConnection, versions: Mapping[str, str], verdict: str) -> None:
+    """Remember the verdict on clusters under their fingerprints: unchanged, they are not looked at again.
+
+    Args:
+        versions: of each cluster, by its id, the version of the rules or of the prompt that decided it.
+    """
+    if versions:
+        await connection.execute(_KEEP, ids=list(versions), versions=list(versions.values()), verdict=verdict)

@@ -89,11 +89,8 @@ async def score(connection: ScopedConnection, context: RunContext, answer: Embed
     threshold = shmr_settings(context).harmony_threshold
     scored = [_scored(each, threshold) for each in answer.proposed]
     await connection.execute(_STORE, scored=json.dumps(scored))
-    for version in sorted({each["version"] for each in scored}):
-        rejected = [
-            each["cluster_id"] for each in scored if each["status"] == "rejected" and each["version"] == version
-        ]
-        await keep_decisions(connection, rejected, "rejected", version)
+    rejected = {each["cluster_id"]: each["version"] for each in scored if each["status"] == "rejected"}
+    await keep_decisions(connection, rejected, "rejected")
     statuses = Counter(each["status"] for each in scored)
     values = [each["score"] for each in scored if each["status"] == "accepted" and each["score"] is not None]
     reasons = sorted({each["reason"] for each in scored if each["status"] == "rejected"})
