@@ -95,6 +95,13 @@ async def add_memory(
     return memory_id
 
 
+async def add_home(database: Database, scope: TenantScope, place: str, **fields: Any) -> uuid.UUID:
+    """Add the statement that Ann lives in a place, as sentence and triple; fields as `add_memory`'s."""
+    return await add_memory(
+        database, scope, f"Ann lives in {place}", subject="Ann", predicate="lives_in", object=place, **fields
+    )
+
+
 async def add_access(
     database: Database, scope: TenantScope, memory_id: uuid.UUID, at: datetime, *, kind: str = "recall"
 ) -> uuid.UUID:

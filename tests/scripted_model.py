@@ -10,7 +10,7 @@ from typing import Any
 from memory_core.database.engine import Database
 from memory_core.models.language import ModelAnswer, ModelRequest
 from memory_core.scope import TenantScope
-from tests.builders import add_memory, ago
+from tests.builders import add_home, add_memory, ago
 
 
 class Scripted:
@@ -58,13 +58,10 @@ async def homes(database: Database, scope: TenantScope, **first: Any) -> tuple[u
     for day, place, fields in ((9, "Oslo", first), (2, "Bergen", {})):
         fields = {"confidence": 0.7, **fields}
         ids.append(
-            await add_memory(
+            await add_home(
                 database,
                 scope,
-                f"Ann lives in {place}",
-                subject="Ann",
-                predicate="lives_in",
-                object=place,
+                place,
                 observed_at=ago(days=day),
                 **fields,
             )

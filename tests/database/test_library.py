@@ -21,7 +21,7 @@ from memory_core import (
 from memory_core.errors import GuardTripped, InvalidInput, LaterRunsExist, NotFound, ScopeBusy
 from memory_core.night.consolidate import consolidate
 from memory_core.runs.locks import held_scopes
-from tests.builders import NIGHT, add_memory, ago
+from tests.builders import NIGHT, add_home, add_memory, ago
 from tests.nights import change, edges, rows, state
 from tests.small_tenant import PENDING, fill_small_tenant
 
@@ -95,13 +95,10 @@ async def test_a_sleep_that_did_not_happen_is_an_error_and_changes_nothing(
 async def test_beliefs_are_made_recalled_and_logged(database: Database, scope: TenantScope) -> None:
     """From two statements to the belief that answers a question in plain words, and the row of the pass."""
     for day, place in ((9, "Oslo"), (2, "Bergen")):
-        await add_memory(
+        await add_home(
             database,
             scope,
-            f"Ann lives in {place}",
-            subject="Ann",
-            predicate="lives_in",
-            object=place,
+            place,
             observed_at=ago(days=day),
         )
     result = await harmonize(database, scope, as_of=NIGHT, max_iterations=2, similarity_threshold=0.75)

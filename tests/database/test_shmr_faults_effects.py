@@ -15,7 +15,7 @@ from memory_core.database.engine import Database
 from memory_core.scope import TenantScope
 from memory_core.shmr.decisions import BeliefProposal
 from memory_core.shmr.translation import belief_id
-from tests.builders import NIGHT, add_memory, ago
+from tests.builders import NIGHT, add_home, add_memory, ago
 from tests.by_name import ByName
 from tests.knowledge import change
 from tests.scripted_model import DAMPEN, PEOPLE, UPDATE, Scripted, homes, items, many_homes
@@ -180,12 +180,14 @@ async def test_no_row_can_name_another_tenants_memory(database: Database, scope:
 async def test_a_belief_names_what_it_rests_on_and_nothing_else(database: Database, scope: TenantScope) -> None:
     """F29: of five memories of a cluster the one that is cited is its evidence, with its role, and its provenance."""
     ids = [
-        await add_memory(
-            database, scope, f"Ann lives in {place}", subject="Ann", predicate="lives_in", object=place,
+        await add_home(
+            database,
+            scope,
+            place,
             observed_at=ago(days=9 - number),
         )
         for number, place in enumerate(("Oslo", "Rome", "Bari", "Lima", "Bergen"))
-    ]  # fmt: skip
+    ]
     model = Scripted(items({"evidence": ["m5"], "contradicts": ["m1"]}))
     await harmonize(database, scope, language=model)
     assert sum(line.startswith("{") for line in model.requests[0].prompt.splitlines()) == 5

@@ -22,7 +22,7 @@ from memory_core.errors import SlowwaveError
 from memory_core.models.embedding import Vectors, embedding_provider
 from memory_core.models.tokens import estimate_tokens
 from memory_core.scope import TenantScope
-from tests.builders import NIGHT, add_memory, add_scope, ago
+from tests.builders import NIGHT, add_home, add_memory, add_scope, ago
 from tests.scripted_model import Scripted, homes, items
 from tests.shmr_runs import beliefs, harmonize, rows, superseded
 
@@ -129,15 +129,15 @@ async def test_what_is_over_or_foreign_reaches_no_prompt(database: Database, sco
         "stranger": (TenantScope.root("tenant", "zeta"), {}),
     }
     for place, where in told.items():
-        await add_memory(
-            database, where, f"Ann lives in {place}", subject="Ann", predicate="lives_in", object=place,
+        await add_home(
+            database,
+            where,
+            place,
             observed_at=ago(days=3),
-        )  # fmt: skip
+        )
     for place, (where, fields) in kept_from.items():
         fields = {"observed_at": ago(days=2), **fields}
-        await add_memory(
-            database, where, f"Ann lives in {place}", subject="Ann", predicate="lives_in", object=place, **fields
-        )
+        await add_home(database, where, place, **fields)
     model = Scripted(items({"object": "Turku", "evidence": ["m1"]}))
     await harmonize(database, child, language=model)
     shown = "\n".join(request.prompt for request in model.requests)

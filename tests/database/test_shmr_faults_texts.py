@@ -19,7 +19,7 @@ from memory_core.scope import TenantScope
 from memory_core.settings import Settings
 from memory_core.shmr.recall import nearest_beliefs
 from memory_core.shmr.resonance_log import read_resonance_log
-from tests.builders import NIGHT, add_memory, ago
+from tests.builders import NIGHT, add_home, add_memory, ago
 from tests.openai_server import OpenAIServer, answer
 from tests.scripted_model import DAMPEN, Scripted, homes, items, moved
 from tests.shmr_runs import beliefs, harmonize, rows, state, superseded
@@ -240,10 +240,13 @@ async def test_what_was_replaced_can_come_back(database: Database, scope: Tenant
     """F57: ten times Berlin, once Paris, later Berlin again: each time the latest holds, and no conflict stays open."""
 
     async def said(place: str, day: int) -> uuid.UUID:
-        return await add_memory(
-            database, scope, f"Ann lives in {place}", subject="Ann", predicate="lives_in", object=place,
-            source=f"source {day}", observed_at=ago(days=day),
-        )  # fmt: skip
+        return await add_home(
+            database,
+            scope,
+            place,
+            source=f"source {day}",
+            observed_at=ago(days=day),
+        )
 
     async def held() -> dict[str, str]:
         return {belief["object"]: belief["status"] for belief in await beliefs(database, scope)}

@@ -11,7 +11,7 @@ import pytest
 
 from memory_core.database.engine import Database
 from memory_core.scope import TenantScope
-from tests.builders import NIGHT, add_memory, ago
+from tests.builders import NIGHT, add_home, add_memory, ago
 from tests.shmr_runs import harmonize, rows, state, undo, waiting
 
 WORDS = ("door", "lamp", "shelf", "valve", "rack", "cart", "vent", "sink", "desk", "bolt")
@@ -105,13 +105,10 @@ async def test_what_a_bounded_run_left_is_restored_by_its_undo(database: Databas
 async def test_an_unchanged_cluster_is_not_harmonised_again(database: Database, scope: TenantScope) -> None:
     """A new memory about something else brings up its own cluster alone; one about the same brings it up again."""
     for place, day in (("Oslo", 9), ("Bergen", 8)):
-        await add_memory(
+        await add_home(
             database,
             scope,
-            f"Ann lives in {place}",
-            subject="Ann",
-            predicate="lives_in",
-            object=place,
+            place,
             observed_at=ago(days=day),
         )
     await harmonize(database, scope, ago(days=5))

@@ -17,7 +17,7 @@ from memory_core.models.language import language_model
 from memory_core.scope import TenantScope
 from memory_core.shmr.recall import nearest_beliefs
 from memory_core.shmr.resonance_log import read_resonance_log
-from tests.builders import NIGHT, add_memory, add_scope, ago
+from tests.builders import NIGHT, add_home, add_memory, add_scope, ago
 from tests.knowledge import believe, change, remember
 from tests.openai_server import OpenAIServer, answer
 from tests.shmr_runs import beliefs, harmonize
@@ -28,13 +28,10 @@ HASH = embedding_provider("hash:64")
 async def test_the_relevant_belief_is_found_among_surer_ones(database: Database, scope: TenantScope) -> None:
     """Relevance first, then confidence; the superseded statement is not a belief; a child sees it too (F25, F49)."""
     for day, place in ((9, "Oslo"), (2, "Bergen")):
-        await add_memory(
+        await add_home(
             database,
             scope,
-            f"Ann lives in {place}",
-            subject="Ann",
-            predicate="lives_in",
-            object=place,
+            place,
             observed_at=ago(days=day),
             confidence=0.6,
         )
@@ -65,13 +62,10 @@ async def test_the_relevant_belief_is_found_among_surer_ones(database: Database,
 async def test_why_explains_memory_and_belief(database: Database, scope: TenantScope) -> None:
     """Versions both ways, evidence, reasons, run and cluster, by id or external id; another tenant sees nothing."""
     for day, place in ((9, "Oslo"), (5, "Rome"), (2, "Bergen")):
-        await add_memory(
+        await add_home(
             database,
             scope,
-            f"Ann lives in {place}",
-            subject="Ann",
-            predicate="lives_in",
-            object=place,
+            place,
             observed_at=ago(days=day),
             external_id=f"x-{place}",
         )
@@ -170,13 +164,10 @@ async def test_the_log_is_newest_first_within_a_second_and_of_one_scope(database
 async def homes(database: Database, scope: TenantScope) -> tuple[uuid.UUID, uuid.UUID]:
     """Two statements of where Ann lives; returns the earlier and the later."""
     earlier, later = [
-        await add_memory(
+        await add_home(
             database,
             scope,
-            f"Ann lives in {place}",
-            subject="Ann",
-            predicate="lives_in",
-            object=place,
+            place,
             observed_at=ago(days=day),
             external_id=f"x-{place}",
         )
@@ -246,13 +237,10 @@ async def test_why_follows_beliefs_through_their_versions(
 ) -> None:
     """Asked about any of three beliefs that replaced one another, all three are listed, oldest first."""
     for day, place in ((9, "Oslo"), (6, "Rome"), (4, "Turin"), (2, "Bergen")):
-        await add_memory(
+        await add_home(
             database,
             scope,
-            f"Ann lives in {place}",
-            subject="Ann",
-            predicate="lives_in",
-            object=place,
+            place,
             observed_at=ago(days=day),
         )
         await harmonize(database, scope, ago(days=day - 1))
