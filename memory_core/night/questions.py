@@ -13,6 +13,7 @@ from memory_core.database.engine import Database
 from memory_core.errors import InvalidInput
 from memory_core.models.budgets import Budget, BudgetSettings
 from memory_core.models.call_cache import CallCache
+from memory_core.models.paid_model import PaidModel
 from memory_core.night.context import embedding_for, language_for, settings_of_scope
 from memory_core.retrieval import search
 from memory_core.runs.ledger import utc
@@ -101,7 +102,7 @@ async def reflect(
     asker = None
     if language is not None:
         cache = CallCache(database, scope, None, database.settings.model_cache)
-        asker = Asker(language, cache, Budget(await _limits(database, scope, own)), embedding)
+        asker = Asker(PaidModel(language, cache, Budget(await _limits(database, scope, own))), embedding)
     return await reflect_on(
         question,
         known,

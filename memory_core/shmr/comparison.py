@@ -112,18 +112,9 @@ def compare(first: Clause, second: Clause, cosine: float) -> Verdict:
         return APART if first.past or narrower else Verdict("rival", "one affirms what the other denies")
     if first.affirmed != second.affirmed:
         return _denied(first, second, left, right, cosine)
-    if not first.affirmed:
+    if not (first.affirmed and left and right):
         return APART
-    if not left or not right:
-        return APART
-    found = APART
-    if differing == ([], []):
-        over = _is_over(first, second, left)
-        found = (
-            Verdict("rival", f"{second.verb} says that it is over")
-            if over
-            else _replaced(first, second, left, right, cosine)
-        )
+    found = _replaced(first, second, left, right, cosine) if differing == ([], []) else APART
     return found if found.kind != "apart" else _paraphrase(first, second, cosine)
 
 
@@ -228,6 +219,8 @@ def _denied(first: Clause, second: Clause, left: list[str], right: list[str], co
 
 def _replaced(first: Clause, second: Clause, left: list[str], right: list[str], cosine: float) -> Verdict:
     """Both affirm, and each says something that the other does not."""
+    if _is_over(first, second, left):
+        return Verdict("rival", f"{second.verb} says that it is over")
     times = [TIME_WORD.match(word) is not None for word in (*left, *right)]
     events = ENCOUNTERS if first.passive and second.passive else EVENTS
     single_event = (first.past or second.past) and first.verb == second.verb and first.verb in events

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from memory_core.models.embedding import EmbeddingProvider
 from memory_core.scope import TenantScope
@@ -58,12 +59,9 @@ class Judge:
             result.rejected.append({"attempt": attempt, "reason": "contradicts"})
             return [CONTRADICTION]
         if decision.beliefs:
-            vectors = await self.embedding.embed([belief.content for belief in decision.beliefs])
-            score = harmony(vectors, [belief.confidence for belief in decision.beliefs], cluster.vectors.mean(axis=0))
-            result.score, result.vectors = score, vectors
-            if score < self.settings.harmony_threshold:
-                result.rejected.append({"attempt": attempt, "reason": "harmony", "score": round(score, 3)})
-                return [self._far_off(score)]
+            result.vectors = await self.embedding.embed([belief.content for belief in decision.beliefs])
+            if far_off := self._far_off(cluster, decision, result.vectors, result):
+                return [far_off]
         result.status, result.decision, result.reason = "proposed", decision, ""
         return []
 
@@ -93,18 +91,22 @@ class Judge:
         vectors = [part.vectors for part in proposed if part.vectors is not None and part.decision is not None]
         if decision.beliefs:
             whole.vectors = np.concatenate(vectors)
-            weights = [belief.confidence for belief in decision.beliefs]
-            whole.score = harmony(whole.vectors, weights, cluster.vectors.mean(axis=0))
-            if whole.score < self.settings.harmony_threshold:
-                rounded = round(whole.score, 3)
-                whole.rejected.append({"attempt": whole.iteration, "reason": "harmony", "score": rounded})
-                whole.status, whole.reason = "rejected", self._far_off(whole.score)
+            if far_off := self._far_off(cluster, decision, whole.vectors, whole):
+                whole.status, whole.reason = "rejected", far_off
                 return whole
         whole.status, whole.decision, whole.reason = "proposed", decision, ""
         return whole
 
-    def _far_off(self, score: float) -> str:
+    def _far_off(
+        self, cluster: StoredCluster, decision: ClusterDecision, vectors: NDArray[np.float32], result: Decided
+    ) -> str:
+        """Score the beliefs, in `result`; returns why they are turned down, empty where they fit the evidence."""
+        weights = [belief.confidence for belief in decision.beliefs]
+        score = result.score = harmony(vectors, weights, cluster.vectors.mean(axis=0))
         limit = self.settings.harmony_threshold
+        if score >= limit:
+            return ""
+        result.rejected.append({"attempt": result.iteration, "reason": "harmony", "score": round(score, 3)})
         return f"The beliefs are not about what the memories say (harmony {score:.2f}, needed {limit:.2f})."
 
 

@@ -23,10 +23,8 @@ from memory_core.errors import (
     ModelRejected,
     TransientError,
 )
-from memory_core.models.budgets import Budget
-from memory_core.models.call_cache import CallCache
 from memory_core.models.embedding import EmbeddingProvider, prepared_text
-from memory_core.models.language import LanguageModel, ModelRequest
+from memory_core.models.language import ModelRequest
 from memory_core.models.paid_model import PaidModel
 from memory_core.shmr.facts import Fact
 from memory_core.shmr.reflect_gaps import gaps_of
@@ -72,15 +70,9 @@ class ReflectSettings(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """A model to ask, and what it takes to ask it.
+    """A model to ask, and the embedding that measures whether a claim stays near what it cites."""
 
-    Attributes:
-        embedding: measures whether a claim stays near what it cites.
-    """
-
-    language: LanguageModel
-    cache: CallCache
-    budget: Budget
+    model: PaidModel
     embedding: EmbeddingProvider
 
 
@@ -147,7 +139,7 @@ async def reflect_on(
     return {
         **document,
         "status": reply.status,
-        "by": asker.language.name if asker is not None and told else "statements",
+        "by": asker.model.name if asker is not None and told else "statements",
         "reason": reply.reason,
         "answer": answer_text(claims, by_handle, weak=not told and best_score(facts) < settings.weak_score),
         "claims": [
@@ -196,7 +188,7 @@ def _nothing(why: str, notes: Sequence[str], left_out: Mapping[str, int] | None)
 
 
 async def _ask(question: str, facts: Sequence[Fact], settings: ReflectSettings, asker: Asker) -> _Reply:
-    model = PaidModel(asker.language, asker.cache, asker.budget)
+    model = asker.model
     # Nearest first: over budget, facts are left out from the end.
     prompt = reflection_prompt(question, sorted(facts, key=nearness), token_budget=settings.token_budget)
     request = ModelRequest(
